@@ -45,6 +45,7 @@ class JsonReader {
   // Fixed list of numbers.
   std::vector<double> numbers(std::string_view key, std::size_t max_items = 10000);
 
+  // Keeps an error of the caller's own under the path of `key`; an empty key is the object itself.
   void fail(std::string_view key, std::string what);
   // Keys nobody asked for become errors, unless the object was declared open.
   void allow_unknown();
@@ -57,6 +58,10 @@ class JsonReader {
   struct Shared;
   JsonReader(const Json* value, std::string path, std::shared_ptr<Shared> shared);
   const Json* find(std::string_view key);
+  const Json* list(std::string_view key, std::size_t max_items);
+  std::string path_of(std::string_view key) const;
+  std::string path_of_item(std::string_view key, std::size_t index) const;
+  void check_unknown();
 
   const Json* value_;
   std::string path_;
