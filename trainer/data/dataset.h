@@ -1,0 +1,42 @@
+// A data set in memory: raw bytes of the images, labels, shape. Made by a reader (idx_reader.h), read by
+// batch.h. Immutable after loading, so any number of threads may read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace evenkeel::trainer {
+
+// Label of a record that was found bad and skipped by policy: it keeps its place in the order, takes part in no
+// gradient and in no count.
+inline constexpr std::int32_t kSkippedLabel = -1;
+
+struct Dataset {
+  std::string name;                        // the split, for messages: "train"
+  std::int64_t samples = 0;                // N
+  std::vector<std::int64_t> sample_shape;  // (H, W)
+  int num_classes = 0;                     // labels are in [0, num_classes) or kSkippedLabel
+  std::string image_bytes;                 // the file's bytes; the pixels start at image_offset: (N, H, W) u8
+  std::size_t image_offset = 0;
+  std::vector<std::int32_t> labels;  // (N)
+  std::int64_t skipped = 0;          // labels equal to kSkippedLabel
+
+  // Pixels of one sample: product of sample_shape.
+  std::int64_t features() const {
+    std::int64_t product = 1;
+    for (const std::int64_t dim : sample_shape) product *= dim;
+    return product;
+  }
+
+  // REQUIRES: 0 <= index < samples.
+  std::span<const std::uint8_t> image(std::int64_t index) const {
+    const auto size = static_cast<std::size_t>(features());
+    const auto* base = reinterpret_cast<const std::uint8_t*>(image_bytes.data()) + image_offset;
+    return {base + static_cast<std::size_t>(index) * size, size};
+  }
+};
+
+}  // namespace evenkeel::trainer
