@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# The test cluster itself: a start that is killed is repaired, a second `up` changes nothing, pods get DNS, logs, exec,
+# CPU limits and the API, and `down`, even one that was killed, leaves nothing. Needs root. Has a name of its own, so it
+# runs beside a cluster that is up.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+CLUSTER=$HERE/../../tools/cluster/cluster
+WORK=$(mktemp -d /tmp/evenkeel-cluster-test.XXXXXX)
+export EVENKEEL_CLUSTER_NAME=test-$$ EVENKEEL_CLUSTER_STATE=$WORK/state
+STATE=$EVENKEEL_CLUSTER_STATE/$EVENKEEL_CLUSTER_NAME
+passed=0 failed=0
+
+check() { # "what must hold" COMMAND...
+  local what=$1
+  shift
+  if "$@" >"$WORK/out" 2>&1; then
+    passed=$((passed + 1)) && printf 'ok    %s\n' "$what"
+  else
+    failed=$((failed + 1)) && printf 'FAIL  %s\n' "$what"
+    tail -20 "$WORK/out" | sed 's/^/      /'
+  fi
+}
+
+# Everything on the host that a cluster could leave behind.
+host_footprint() {
+  echo "links:" && ip -o link | awk '{print $2}' | sort
+  echo "namespaces:" && ip netns list | awk '{print $1}' | sort
+  echo "mounts:" && awk '{print $5}' /proc/self/mountinfo | sort
+  echo "cgroups:" && find /sys/fs/cgroup -maxdepth 3 -type d -name "evenkeel-$EVENKEEL_CLUSTER_NAME*" | sort
+  echo "shim sockets:" && ls /run/containerd/s 2>/dev/null | sort
+  echo "pod logs:" && ls /var/log/containers /var/log/pods 2>/dev/null | sort
+  echo "addresses:" && ls /var/lib/cni/results 2>/dev/null | sort
+  echo "rules:" && iptables-save 2>/dev/null | grep -v '^#' | sed 's/\[.*\]//' | sort
+}
+
+footprint_is_as_before() { diff "$WORK/before" <(host_footprint); }
+no_process_mentions_the_state() { ! pgrep -af -- "$STATE"; }
+state_is_gone() { [[ ! -e $STATE ]] || { find "$STATE" | head && false; }; }
+
+kubectl() { "$CLUSTER" kubectl "$@"; }
+in_pod() { kubectl exec "$pod" -- bash -c "$1"; }
+process_ids() { cat "$STATE"/run/*; }
+
+interrupted() { # SECONDS COMMAND...: runs it and kills it, with all the helpers it runs at that moment, after a while
+  local seconds=$1 pid
+  shift
+  setsid "$@" >/dev/null 2>&1 &
+  pid=$!
+  sleep "$seconds"
+  kill -KILL -- "-$pid" 2>/dev/null || return 1
+  wait "$pid" 2>/dev/null || true
+}
+
+nodes_are_ready() { (($(kubectl get nodes --no-headers | grep -cw Ready) == 2)); }
+second_up_is_quick() {
+  local begin=$SECONDS
+  process_ids >"$WORK/ids" && "$CLUSTER" up && ((SECONDS - begin <= 5)) && diff "$WORK/ids" <(process_ids)
+}
+pods_are_on_two_nodes() {
+  (($(kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | wc -l) == 2))
+}
+name_resolves_to_three_addresses() {
+  for _ in $(seq 20); do
+    (($(in_pod 'getent ahostsv4 web.default.svc.cluster.local' | awk '{print $1}' | sort -u | wc -l) == 3)) && return
+    sleep 0.5
+  done
+  return 1
+}
+logs_say_hello() { kubectl logs "$pod" | grep -qx "hello from $pod"; }
+limit_is_visible() { # 250m of a 100 ms period, in the words of cgroup v1 or v2
+  in_pod 'cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null || cat /sys/fs/cgroup/cpu.max' | grep -qE '^25000( 100000)?$'
+}
+api_answers_the_pods_token() {
+  in_pod 'cd /var/run/secrets/kubernetes.io/serviceaccount
+    printf "GET /api HTTP/1.1\r\nHost: kubernetes.default.svc\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n" "$(cat token)" |
+    openssl s_client -quiet -verify_quiet -verify_return_error -CAfile ca.crt -connect kubernetes.default.svc:443 2>/dev/null' |
+    grep -q '"kind": *"APIVersions"'
+}
+loading_again_changes_nothing() {
+  local begin=$SECONDS
+  "$CLUSTER" load "$archive" && ((SECONDS - begin <= 3))
+}
+a_dead_kubelet_is_replaced() {
+  kill -KILL "$(cut -d' ' -f1 "$STATE/run/node-2-kubelet")" && "$CLUSTER" up && nodes_are_ready
+}
+down_is_refused_inside() { ! "$CLUSTER" exec "$CLUSTER" down && kubectl get --raw /readyz; }
+
+finish() {
+  "$CLUSTER" down >/dev/null 2>&1 || true
+  rm -rf "$WORK"
+}
+trap finish EXIT
+
+host_footprint >"$WORK/before"
+archive=${XDG_CACHE_HOME:-$HOME/.cache}/evenkeel/images/debian-base-12.tar
+"$CLUSTER" assets
+check "a start can be killed in the middle" interrupted 3 "$CLUSTER" up
+check "up after a killed start" "$CLUSTER" up
+check "two nodes are ready" nodes_are_ready
+check "a second up is quick and restarts nothing" second_up_is_quick
+check "load" "$CLUSTER" load "$archive"
+check "loading the same image again changes nothing" loading_again_changes_nothing
+check "a deployment of three pods is applied" kubectl apply -f "$HERE/pods.yaml"
+check "its pods become ready" kubectl rollout status deployment/web --timeout=60s
+check "its pods are on two nodes" pods_are_on_two_nodes
+pod=$(kubectl get pods -l app=web -o jsonpath='{.items[0].metadata.name}')
+check "a headless name resolves to three addresses" name_resolves_to_three_addresses
+check "logs" logs_say_hello
+check "the CPU limit is visible inside" limit_is_visible
+check "the API server answers a pod's token" api_answers_the_pods_token
+check "a dead kubelet is replaced by up" a_dead_kubelet_is_replaced
+check "down is refused inside the cluster" down_is_refused_inside
+check "a stop can be killed in the middle" interrupted 0.5 "$CLUSTER" down
+check "down after a killed down" "$CLUSTER" down
+check "down left no process" no_process_mentions_the_state
+check "down left no state" state_is_gone
+check "down left no link, namespace, mount, cgroup, socket or rule" footprint_is_as_before
+check "down when there is nothing" "$CLUSTER" down
+printf '%d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))

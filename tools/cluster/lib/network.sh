@@ -1,0 +1,43 @@
+# The cluster's network namespace: everything the cluster runs lives inside, nothing touches the host's network.
+# Sourced, never run.
+
+network_exists() { [[ -e $NAMESPACE_FILE ]] && inside true 2>/dev/null; }
+
+network_add_address() { # ADDRESS
+  inside ip address replace "$1/32" dev lo
+}
+
+network_up() {
+  if ! network_exists; then
+    rm -f "$NAMESPACE_FILE" # what a kill between "make the file" and "mount it" leaves
+    ip netns add "$NAMESPACE"
+  fi
+  inside ip link set lo up
+  # Small kernels have no dummy device: the cluster's own addresses sit on lo.
+  network_add_address "$API_ADDRESS"
+  network_add_address "$DNS_ADDRESS"
+  inside bash -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+  network_pod_config
+}
+
+network_pod_config() {
+  write_file "$STATE_DIR/cni/conf/10-pods.conflist" <<EOF
+{"cniVersion": "1.0.0", "name": "$NAMESPACE", "plugins": [
+  {"type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
+   "ipam": {"type": "host-local", "dataDir": "$STATE_DIR/cni/addresses",
+            "ranges": [[{"subnet": "$POD_RANGE", "gateway": "$POD_GATEWAY"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+]}
+EOF
+}
+
+# Every process of the namespace by id, except this script's own.
+network_processes() {
+  network_exists || return 0
+  ip netns pids "$NAMESPACE" | grep -vx "$$" || true
+}
+
+network_down() {
+  [[ -e $NAMESPACE_FILE ]] || return 0
+  ip netns delete "$NAMESPACE" 2>/dev/null || rm -f "$NAMESPACE_FILE"
+  rm -f "/var/lib/cni/results/$NAMESPACE-"* 2>/dev/null || true
+}
