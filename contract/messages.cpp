@@ -1,0 +1,382 @@
+#include "contract/messages.h"
+
+#include <utility>
+
+#include "base/hash.h"
+#include "base/json_reader.h"
+
+namespace evenkeel::contract {
+
+using base::Error;
+using base::ErrorCode;
+using base::JsonReader;
+using base::Result;
+
+namespace {
+
+constexpr std::int64_t kMaxSteps = std::int64_t{1} << 53;  // exact in JSON readers that hold doubles
+
+// Frames come from the network: what does not decode is corrupt data, not a user's mistake.
+template <class T>
+Result<T> finish(JsonReader& reader, T value) {
+  base::Status status = reader.finish();
+  if (!status.ok()) return Error{ErrorCode::kCorruptData, status.error().message};
+  return value;
+}
+
+Json fence_json(const Fence& fence) {
+  return Json::array({fence.attempt, fence.coordinator_incarnation, fence.generation});
+}
+
+Fence read_fence(JsonReader& reader) {
+  const std::vector<double> parts = reader.numbers("fence", 3);
+  Fence fence;
+  if (parts.size() != 3) {
+    reader.fail("fence", "must be [attempt, coordinator incarnation, generation]");
+    return fence;
+  }
+  for (double part : parts) {
+    if (part < 0 || part > 4294967295.0) {
+      reader.fail("fence", "out of range");
+      return fence;
+    }
+  }
+  return {static_cast<std::uint32_t>(parts[0]), static_cast<std::uint32_t>(parts[1]), static_cast<std::uint32_t>(parts[2])};
+}
+
+std::int64_t count(JsonReader& reader, std::string_view key) { return reader.integer(key, 0, 0, kMaxSteps); }
+
+std::vector<std::int64_t> counts(JsonReader& reader, std::string_view key) {
+  std::vector<std::int64_t> out;
+  for (double value : reader.numbers(key, 65536)) {
+    if (value < 0 || value > static_cast<double>(kMaxSteps)) reader.fail(key, "out of range");
+    else out.push_back(static_cast<std::int64_t>(value));
+  }
+  return out;
+}
+
+Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json out = Json::array();
+  for (const auto& [name, value] : pairs) out.push_back(Json::array({name, value}));
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> read_pairs(JsonReader& reader, std::string_view key) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const Json& list = reader.any(key);
+  if (list.is_null()) return out;
+  if (!list.is_array() || list.size() > 100000) {
+    reader.fail(key, "must be a list of [name, hash]");
+    return out;
+  }
+  for (const Json& item : list) {
+    if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_string()) {
+      reader.fail(key, "must be a list of [name, hash]");
+      break;
+    }
+    out.emplace_back(item[0].get<std::string>(), item[1].get<std::string>());
+  }
+  return out;
+}
+
+// 64-bit hashes travel as hex text: JSON numbers are doubles for many readers.
+std::string hex64(std::uint64_t value) {
+  std::string out(16, '0');
+  for (int i = 15; i >= 0; --i, value >>= 4) out[static_cast<std::size_t>(i)] = "0123456789abcdef"[value & 15];
+  return out;
+}
+
+std::uint64_t read_hex64(JsonReader& reader, std::string_view key) {
+  std::uint64_t value = 0;
+  const std::string text = reader.string(key);
+  if (text.size() > 16) reader.fail(key, "must be at most 16 hexadecimal digits");
+  for (char c : text) {
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) {
+      reader.fail(key, "must be hexadecimal");
+      return 0;
+    }
+    value = value << 4 | static_cast<std::uint64_t>(digit);
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string handshake_proof(const std::string& key, const std::string& side, const Hello& hello, const std::string& nonce_hex) {
+  const std::string text = "evenkeel|" + side + "|" + hello.job_uid + "|" + std::to_string(hello.attempt) + "|worker|" +
+                           std::to_string(hello.rank) + "|" + std::to_string(hello.incarnation) + "|" + nonce_hex;
+  return base::to_hex(base::hmac_sha256(key, text));
+}
+
+double& phase(PhaseSeconds& p, int index) {
+  double* const all[] = {&p.input_wait, &p.h2d_copy, &p.forward, &p.backward, &p.collective_wait,
+                         &p.optimizer, &p.checkpoint, &p.eval, &p.other};
+  return *all[index];
+}
+
+double phase(const PhaseSeconds& p, int index) { return phase(const_cast<PhaseSeconds&>(p), index); }
+
+Json to_json(const Hello& m) {
+  return {{"protocol", m.protocol}, {"jobUid", m.job_uid}, {"attempt", m.attempt}, {"rank", m.rank},
+          {"incarnation", m.incarnation}, {"podUid", m.pod_uid}, {"nonce", m.nonce_hex}};
+}
+
+Result<Hello> decode_hello(const Json& json) {
+  JsonReader r(json, "hello");
+  Hello m;
+  m.protocol = static_cast<int>(r.integer("protocol", 0, 0, 1000));
+  m.job_uid = r.string("jobUid");
+  m.attempt = static_cast<std::uint32_t>(r.integer("attempt", 0, 0, 4294967295));
+  m.rank = static_cast<int>(r.integer("rank", -1, 0, 65535));
+  m.incarnation = count(r, "incarnation");
+  m.pod_uid = r.string("podUid");
+  m.nonce_hex = r.string("nonce");
+  return finish(r, m);
+}
+
+Json to_json(const Challenge& m) { return {{"nonce", m.nonce_hex}, {"proof", m.proof_hex}}; }
+
+Result<Challenge> decode_challenge(const Json& json) {
+  JsonReader r(json, "challenge");
+  Challenge m{r.string("nonce"), r.string("proof")};
+  return finish(r, m);
+}
+
+Json to_json(const CheckpointPosition& m) {
+  return {{"step", m.step}, {"epoch", m.epoch}, {"cursor", m.cursor}, {"manifestHash", m.manifest_hash},
+          {"consumed", m.consumed}, {"skipped", m.skipped}};
+}
+
+namespace {
+CheckpointPosition read_position(JsonReader& r) {
+  CheckpointPosition m;
+  m.step = count(r, "step");
+  m.epoch = count(r, "epoch");
+  m.cursor = count(r, "cursor");
+  m.manifest_hash = r.string("manifestHash");
+  m.consumed = counts(r, "consumed");
+  m.skipped = r.strings("skipped", 1000);
+  return m;
+}
+}  // namespace
+
+Result<CheckpointPosition> decode_checkpoint_position(const Json& json) {
+  JsonReader r(json, "checkpoint");
+  CheckpointPosition m = read_position(r);
+  return finish(r, std::move(m));
+}
+
+Json to_json(const Join& m) {
+  return {{"proof", m.proof_hex}, {"planHash", m.plan_hash}, {"planParts", pairs_json(m.plan_parts)},
+          {"byteOrder", m.byte_order}, {"dataAddress", m.data_address}, {"pod", m.pod}, {"node", m.node},
+          {"trainSamples", m.train_samples}, {"evalSamples", m.eval_samples}, {"checkpoint", to_json(m.checkpoint)},
+          {"threads", m.threads}, {"cpuLimit", m.cpu_limit}, {"version", m.version}};
+}
+
+Result<Join> decode_join(const Json& json) {
+  JsonReader r(json, "join");
+  Join m;
+  m.proof_hex = r.string("proof");
+  m.plan_hash = r.string("planHash");
+  m.plan_parts = read_pairs(r, "planParts");
+  m.byte_order = r.string("byteOrder");
+  m.data_address = r.string("dataAddress");
+  m.pod = r.string("pod");
+  m.node = r.string("node");
+  m.train_samples = count(r, "trainSamples");
+  m.eval_samples = count(r, "evalSamples");
+  {
+    JsonReader checkpoint = r.object("checkpoint");
+    m.checkpoint = read_position(checkpoint);
+  }
+  m.threads = static_cast<int>(r.integer("threads", 1, 1, 4096));
+  m.cpu_limit = r.number("cpuLimit", 0);
+  m.version = r.string("version");
+  return finish(r, std::move(m));
+}
+
+Json to_json(const Membership& m) {
+  return {{"fence", fence_json(m.fence)}, {"rank", m.rank}, {"peers", m.peers}, {"restoreRank", m.restore_rank},
+          {"restoreStep", m.restore_step}, {"targetSteps", m.target_steps}};
+}
+
+Result<Membership> decode_membership(const Json& json) {
+  JsonReader r(json, "membership");
+  Membership m;
+  m.fence = read_fence(r);
+  m.rank = static_cast<int>(r.integer("rank", -1, 0, 65535));
+  m.peers = r.strings("peers", 65536);
+  m.restore_rank = static_cast<int>(r.integer("restoreRank", -1, -1, 65535));
+  m.restore_step = count(r, "restoreStep");
+  m.target_steps = count(r, "targetSteps");
+  if (m.rank >= static_cast<int>(m.peers.size())) r.fail("rank", "is not below the number of peers");
+  if (m.restore_rank >= static_cast<int>(m.peers.size())) r.fail("restoreRank", "is not below the number of peers");
+  return finish(r, std::move(m));
+}
+
+Json to_json(const Ready& m) {
+  return {{"fence", fence_json(m.fence)}, {"parameterHash", m.parameter_hash}, {"restoreSeconds", m.restore_seconds}};
+}
+
+Result<Ready> decode_ready(const Json& json) {
+  JsonReader r(json, "ready");
+  Ready m;
+  m.fence = read_fence(r);
+  m.parameter_hash = r.string("parameterHash");
+  m.restore_seconds = r.number("restoreSeconds", 0);
+  return finish(r, m);
+}
+
+Json to_json(const StepPlan& m) {
+  Json json = {{"fence", fence_json(m.fence)}, {"step", m.step}, {"epoch", m.epoch}, {"cuts", m.cuts}};
+  if (m.evaluate_after) json["evaluate"] = true;
+  if (m.checkpoint_after) json["checkpoint"] = true;
+  if (m.stop_after) json["stop"] = true;
+  return json;
+}
+
+Result<StepPlan> decode_step_plan(const Json& json) {
+  JsonReader r(json, "step plan");
+  StepPlan m;
+  m.fence = read_fence(r);
+  m.step = count(r, "step");
+  m.epoch = count(r, "epoch");
+  m.cuts = counts(r, "cuts");
+  for (std::size_t i = 1; i < m.cuts.size(); ++i) {
+    if (m.cuts[i] < m.cuts[i - 1]) r.fail("cuts", "must not decrease");
+  }
+  m.evaluate_after = r.boolean("evaluate");
+  m.checkpoint_after = r.boolean("checkpoint");
+  m.stop_after = r.boolean("stop");
+  return finish(r, std::move(m));
+}
+
+Json to_json(const PhaseSeconds& m) {
+  Json json = Json::array();
+  for (int i = 0; i < static_cast<int>(std::size(kPhaseNames)); ++i) json.push_back(phase(m, i));
+  return json;
+}
+
+Result<PhaseSeconds> decode_phase_seconds(const Json& json) {
+  PhaseSeconds m;
+  const Error error{ErrorCode::kCorruptData, "phases: must be a list of " + std::to_string(std::size(kPhaseNames)) + " finite numbers >= 0"};
+  if (!json.is_array() || json.size() != std::size(kPhaseNames)) return error;
+  for (int i = 0; i < static_cast<int>(json.size()); ++i) {
+    const Json& item = json[static_cast<std::size_t>(i)];
+    if (!item.is_number() || !(item.get<double>() >= 0) || item.get<double>() > 1e9) return error;
+    phase(m, i) = item.get<double>();
+  }
+  return m;
+}
+
+// Non-finite numbers are not JSON: they are never sent, a worker that has one fails instead.
+Json to_json(const Commit& m) {
+  return {{"fence", fence_json(m.fence)}, {"step", m.step}, {"samples", m.samples}, {"reducedCount", m.reduced_count},
+          {"idsHash", hex64(m.ids_hash)}, {"lossSum", m.loss_sum}, {"correct", m.correct},
+          {"learningRate", m.learning_rate}, {"gradientNorm", m.gradient_norm}, {"phases", to_json(m.phases)},
+          {"stepSeconds", m.step_seconds}, {"collectives", m.collectives}, {"collectiveBytes", m.collective_bytes}};
+}
+
+Result<Commit> decode_commit(const Json& json) {
+  JsonReader r(json, "commit");
+  Commit m;
+  m.fence = read_fence(r);
+  m.step = count(r, "step");
+  m.samples = count(r, "samples");
+  m.reduced_count = count(r, "reducedCount");
+  m.ids_hash = read_hex64(r, "idsHash");
+  m.loss_sum = r.number("lossSum", 0);
+  m.correct = r.number("correct", 0);
+  m.learning_rate = r.number("learningRate", 0);
+  m.gradient_norm = r.number("gradientNorm", 0);
+  Result<PhaseSeconds> phases = decode_phase_seconds(r.any("phases"));
+  if (phases.ok()) m.phases = *phases;
+  else r.fail("phases", phases.error().message);
+  m.step_seconds = r.number("stepSeconds", 0);
+  m.collectives = static_cast<std::uint64_t>(count(r, "collectives"));
+  m.collective_bytes = static_cast<std::uint64_t>(count(r, "collectiveBytes"));
+  return finish(r, m);
+}
+
+Json to_json(const Heartbeat& m) { return {{"step", m.step}, {"phase", m.phase}}; }
+
+Result<Heartbeat> decode_heartbeat(const Json& json) {
+  JsonReader r(json, "heartbeat");
+  Heartbeat m{count(r, "step"), r.string("phase")};
+  return finish(r, m);
+}
+
+Json to_json(const Evaluated& m) {
+  return {{"step", m.step}, {"epoch", m.epoch}, {"lossSum", m.loss_sum}, {"correct", m.correct},
+          {"samples", m.samples}, {"seconds", m.seconds}};
+}
+
+Result<Evaluated> decode_evaluated(const Json& json) {
+  JsonReader r(json, "evaluated");
+  Evaluated m;
+  m.step = count(r, "step");
+  m.epoch = count(r, "epoch");
+  m.loss_sum = r.number("lossSum", 0);
+  m.correct = count(r, "correct");
+  m.samples = count(r, "samples");
+  m.seconds = r.number("seconds", 0);
+  return finish(r, m);
+}
+
+Json to_json(const Checkpointed& m) {
+  return {{"step", m.step}, {"directory", m.directory}, {"bytes", m.bytes}, {"seconds", m.seconds}, {"error", m.error}};
+}
+
+Result<Checkpointed> decode_checkpointed(const Json& json) {
+  JsonReader r(json, "checkpointed");
+  Checkpointed m;
+  m.step = count(r, "step");
+  m.directory = r.string("directory");
+  m.bytes = count(r, "bytes");
+  m.seconds = r.number("seconds", 0);
+  m.error = r.string("error");
+  return finish(r, m);
+}
+
+Json to_json(const StopRequest& m) { return {{"reason", m.reason}}; }
+
+Result<StopRequest> decode_stop_request(const Json& json) {
+  JsonReader r(json, "stop request");
+  StopRequest m{r.string("reason")};
+  return finish(r, m);
+}
+
+Json to_json(const Failure& m) { return {{"exitCode", m.exit_code}, {"reason", m.reason}, {"step", m.step}}; }
+
+Result<Failure> decode_failure(const Json& json) {
+  JsonReader r(json, "failure");
+  Failure m{static_cast<int>(r.integer("exitCode", 70, 1, 255)), r.string("reason"), count(r, "step")};
+  return finish(r, m);
+}
+
+Json to_json(const Abort& m) { return {{"reason", m.reason}, {"culprit", m.culprit}}; }
+
+Result<Abort> decode_abort(const Json& json) {
+  JsonReader r(json, "abort");
+  Abort m{r.string("reason"), static_cast<int>(r.integer("culprit", -1, -1, 65535))};
+  return finish(r, m);
+}
+
+Json to_json(const Finish& m) { return {{"completed", m.completed}, {"reason", m.reason}}; }
+
+Result<Finish> decode_finish(const Json& json) {
+  JsonReader r(json, "finish");
+  Finish m{r.boolean("completed"), r.string("reason")};
+  return finish(r, m);
+}
+
+Json to_json(const Refused& m) { return {{"exitCode", m.exit_code}, {"reason", m.reason}}; }
+
+Result<Refused> decode_refused(const Json& json) {
+  JsonReader r(json, "refused");
+  Refused m{static_cast<int>(r.integer("exitCode", 75, 1, 255)), r.string("reason")};
+  return finish(r, m);
+}
+
+}  // namespace evenkeel::contract
