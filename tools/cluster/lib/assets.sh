@@ -93,9 +93,9 @@ assets_api_server() {
   assets_part kubectl assets_kubernetes kubectl
 }
 
-assets_clients() {
-  assets_part kubectl assets_kubernetes kubectl
-  assets_part helm assets_helm
+assets_clients() { # for a cluster that the user has already: nothing is made that the user has too
+  command -v kubectl >/dev/null || assets_part kubectl assets_kubernetes kubectl
+  command -v helm >/dev/null || assets_part helm assets_helm
 }
 
 assets_all() {

@@ -28,10 +28,15 @@ command_up() {
 use_context() { # CONTEXT
   [[ ! -e $STATE_DIR/pki ]] || die "cluster $CLUSTER_NAME is up on this machine; run \`cluster down\` first"
   assets_locked assets_clients
-  (umask 077 && "$(asset_path kubectl)" config view --raw --minify --flatten --context "$1" |
-    write_file "$STATE_DIR/kubeconfig") || die "kubectl knows no context '$1'; see kubectl config get-contexts"
-  KUBECONFIG=$STATE_DIR/kubeconfig "$(asset_path kubectl)" --request-timeout=10s get --raw /readyz >/dev/null ||
-    { rm -f "$STATE_DIR/kubeconfig" && die "the cluster of context '$1' does not answer"; }
+  local config
+  config=$(PATH=$PATH:$(tools_path) kubectl config view --raw --minify --flatten --context "$1") ||
+    die "kubectl knows no context '$1'; see kubectl config get-contexts"
+  (umask 077 && write_file "$STATE_DIR/kubeconfig" <<<"$config")
+  if ! PATH=$PATH:$(tools_path) kubectl --kubeconfig "$STATE_DIR/kubeconfig" --request-timeout=10s get --raw /readyz \
+    >/dev/null; then
+    rm -rf "$STATE_DIR"
+    die "the cluster of context '$1' does not answer"
+  fi
   printf '%s' "$1" | write_file "$CONTEXT_FILE"
   say "cluster $CLUSTER_NAME is the one of context '$1'"
 }
@@ -59,8 +64,11 @@ command_exec() {
   (($# > 0)) || die "exec needs a command; see cluster exec --help"
   need_cluster
   export KUBECONFIG=$STATE_DIR/kubeconfig PATH
+  if [[ -e $CONTEXT_FILE ]]; then
+    PATH=$PATH:$(tools_path) # the user's own kubectl first: it fits the user's cluster
+    exec "$@"
+  fi
   PATH=$(tools_path):$PATH
-  if [[ -e $CONTEXT_FILE ]]; then exec "$@"; fi
   exec nsenter "--net=$NAMESPACE_FILE" "$@"
 }
 

@@ -92,7 +92,6 @@ cluster_down() {
     return
   fi
   cluster_remove
-  rm -rf "$STATE_DIR"
   say "cluster $CLUSTER_NAME is down after $(seconds_since "$begin_ms")"
 }
 
@@ -142,7 +141,7 @@ cluster_remove_files() {
   for link in /var/log/containers/*; do
     [[ -L $link && $(readlink "$link") == "$STATE_DIR/"* ]] && rm -f "$link"
   done
-  # The lock stays: whoever waits for it holds this very file.
-  find "$STATE_DIR" -mindepth 1 -maxdepth 1 ! -name lock ! -name going-down -exec rm -rf --one-file-system {} +
-  rm -f "$STATE_DIR/going-down"
+  # The mark goes last, so that a kill in between is seen.
+  find "$STATE_DIR" -mindepth 1 -maxdepth 1 ! -name going-down -exec rm -rf --one-file-system {} +
+  rm -rf "$STATE_DIR"
 }

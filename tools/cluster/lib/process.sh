@@ -24,6 +24,7 @@ process_id() { # RECORD_FILE
 
 # Starts a process that outlives this script. It writes its own record before it becomes the program: were the
 # record written from here, a kill between the two steps would leave a process that nobody knows.
+# Descriptors 8 and 9 are the callers' locks: a daemon must not hold them.
 process_start() { # RECORD_FILE LOG_FILE COMMAND...
   local record=$1 log=$2
   shift 2
@@ -33,7 +34,7 @@ process_start() { # RECORD_FILE LOG_FILE COMMAND...
     source "$0/lib/process.sh"
     printf "%s %s\n" "$$" "$(process_start_time $$)" >"$1.new" && mv "$1.new" "$1"
     shift
-    exec "$@"' "$CLUSTER_DIR" "$record" "$@" </dev/null >>"$log" 2>&1 &
+    exec "$@"' "$CLUSTER_DIR" "$record" "$@" </dev/null >>"$log" 2>&1 8>&- 9>&- &
   disown
   wait_for 10 "process for $record did not start; see $log" test -s "$record"
 }

@@ -3,7 +3,8 @@
 CLUSTER_NAME=${EVENKEEL_CLUSTER_NAME:-default}
 [[ $CLUSTER_NAME =~ ^[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?$ ]] ||
   die "EVENKEEL_CLUSTER_NAME '$CLUSTER_NAME' must be 1-20 lower-case letters, digits or '-'"
-STATE_DIR=${EVENKEEL_CLUSTER_STATE:-${XDG_STATE_HOME:-$HOME/.local/state}/evenkeel/cluster}/$CLUSTER_NAME
+# Without links in it: the kernel lists mounts by their real path.
+STATE_DIR=$(realpath -m "${EVENKEEL_CLUSTER_STATE:-${XDG_STATE_HOME:-$HOME/.local/state}/evenkeel/cluster}/$CLUSTER_NAME")
 ((${#STATE_DIR} <= 60)) ||
   die "the state folder '$STATE_DIR' has ${#STATE_DIR} characters; socket files allow 60 (set EVENKEEL_CLUSTER_STATE)"
 
@@ -41,8 +42,9 @@ start_inside() { # NAME COMMAND...
 
 # One change at a time: `up`, `down` and `load` of the same cluster wait for each other.
 with_cluster_lock() { # FUNCTION ARGUMENTS...
-  mkdir -p "$STATE_DIR"
-  exec 9>"$STATE_DIR/lock"
+  # Beside the state folder, not in it: a lock that `down` removes would let two callers in.
+  mkdir -p "$(dirname "$STATE_DIR")"
+  exec 9>"$STATE_DIR.lock"
   flock -n 9 || { say "another cluster command is at work; waiting for it" && flock 9; }
   "$@"
 }
