@@ -54,16 +54,17 @@ class [[nodiscard]] Result {
   // REQUIRES: ok().
   T& value() & { assert(ok()); return std::get<0>(state_); }
   const T& value() const& { assert(ok()); return std::get<0>(state_); }
-  T&& value() && { assert(ok()); return std::get<0>(std::move(state_)); }
+  // By value: in `for (auto& x : f().value())` a reference into the dead temporary would dangle.
+  T value() && { assert(ok()); return std::get<0>(std::move(state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
   // REQUIRES: !ok().
   const Error& error() const& { assert(!ok()); return std::get<1>(state_); }
-  Error&& error() && { assert(!ok()); return std::get<1>(std::move(state_)); }
+  Error error() && { assert(!ok()); return std::get<1>(std::move(state_)); }
 
  private:
   std::variant<T, Error> state_;
@@ -78,7 +79,7 @@ class [[nodiscard]] Result<void> {
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
   const Error& error() const& { assert(!ok()); return *error_; }
-  Error&& error() && { assert(!ok()); return std::move(*error_); }
+  Error error() && { assert(!ok()); return std::move(*error_); }
 
  private:
   std::optional<Error> error_;

@@ -45,6 +45,13 @@ TEST(Result, holds_values_that_can_only_be_moved) {
   EXPECT_EQ(*moved, 7);
 }
 
+TEST(Result, a_loop_over_a_temporary_result_is_safe) {
+  const auto list = [] { return Result<std::string>(std::string(100, 'x')); };
+  int count = 0;
+  for (const char c : list().value()) count += c == 'x' ? 1 : 0;
+  EXPECT_EQ(count, 100);
+}
+
 TEST(Result, context_goes_in_front_and_keeps_the_code) {
   const Error error = with_context("reading /data/x", Error{ErrorCode::kIo, "truncated at byte 12"});
   EXPECT_EQ(error.code, ErrorCode::kIo);

@@ -40,13 +40,15 @@ class Waker {
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
+  explicit Socket(int fd);
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
   bool open() const { return fd_ >= 0; }
   int fd() const { return fd_; }
   void close();
+  // Gives the descriptor away.
+  int release();
 
   // All bytes or an error: kUnavailable (closed, reset), kDeadlineExceeded, kAborted (waker). `waker` may be null.
   Status send_all(std::span<const std::byte> bytes, MonotonicTime deadline, const Waker* waker);
@@ -56,6 +58,7 @@ class Socket {
 
  private:
   int fd_ = -1;
+  std::string peer_;  // kept: after a reset the system no longer knows it
 };
 
 // Listens on one address; port 0 = any free one. Taken: kAlreadyExists with address and port.
@@ -75,7 +78,7 @@ class Listener {
 // Resolves and connects (TCP_NODELAY, keep-alive); a refused connection or an unknown name is kUnavailable: the caller retries.
 Result<Socket> connect_to(const Address& address, MonotonicTime deadline, const Waker* waker);
 
-// The addresses of this machine's first non-loopback interface that is up, or 127.0.0.1.
+// The IPv4 address of this machine's first non-loopback interface that is up, or 127.0.0.1.
 std::string own_address();
 
 }  // namespace evenkeel::base
