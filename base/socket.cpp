@@ -299,6 +299,18 @@ Status Socket::receive_all(std::span<std::byte> bytes, MonotonicTime deadline, c
   });
 }
 
+Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes, MonotonicTime deadline, const Waker* waker) {
+  const auto failed = [&](Error error) { return transfer_error("receiving from", *this, 0, bytes.size(), std::move(error)); };
+  if (!open()) return failed({ErrorCode::kUnavailable, "the connection is closed on this side"});
+  while (true) {
+    Status status = wait_for(fd_, POLLIN, deadline, waker);
+    if (!status.ok()) return failed(std::move(status).error());
+    const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (!is_transient(errno)) return failed({ErrorCode::kUnavailable, reason(errno)});
+  }
+}
+
 Result<Listener> Listener::open(const Address& address, int backlog) {
   // A listener's address is numeric or in /etc/hosts; ten seconds are for a resolver that is asked all the same.
   auto endpoints = resolve(address, real_clock().now() + std::chrono::seconds(10), nullptr);

@@ -53,6 +53,8 @@ class Socket {
   // All bytes or an error: kUnavailable (closed, reset), kDeadlineExceeded, kAborted (waker). `waker` may be null.
   Status send_all(std::span<const std::byte> bytes, MonotonicTime deadline, const Waker* waker);
   Status receive_all(std::span<std::byte> bytes, MonotonicTime deadline, const Waker* waker);
+  // What is there, at least one byte; 0: the other side has closed.
+  Result<std::size_t> receive_some(std::span<std::byte> bytes, MonotonicTime deadline, const Waker* waker);
   // The other side's address, for messages.
   std::string peer() const;
 
@@ -69,6 +71,8 @@ class Listener {
   std::uint16_t port() const { return port_; }
   int fd() const { return socket_.fd(); }
   void close() { socket_.close(); }
+  // Gives the descriptor away.
+  int release() { return socket_.release(); }
 
  private:
   Socket socket_;
