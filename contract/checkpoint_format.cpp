@@ -1,6 +1,5 @@
 #include "contract/checkpoint_format.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "base/json_reader.h"

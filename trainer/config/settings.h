@@ -1,0 +1,39 @@
+// What one trainer process is told: the job's configuration file and the variables of contract/env.h, checked together.
+// Read once at start by worker and coordinator; a plain value afterwards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "contract/job/names.h"
+#include "contract/trainer_config.h"
+
+namespace evenkeel::trainer {
+
+struct Settings {
+  contract::TrainerConfig config;
+  std::string key;  // the job's secret, raw bytes
+  contract::Role role = contract::Role::kWorker;
+  int rank = 0;
+  std::int64_t incarnation = 1;
+  std::string pod_name;
+  std::string pod_uid;
+  std::string node_name;
+  std::string bind_address;  // the pod's own address; the only one that is bound
+  int metrics_port = 0;
+  int data_port = 0;  // 0: any free one
+  std::string termination_log;
+};
+
+// Looks a variable up; unset: nullopt. The process environment in main, a map in tests.
+using Environment = std::function<std::optional<std::string>(const std::string&)>;
+Environment process_environment();
+
+// kInvalidInput naming the variable or member; kIo where the file cannot be read.
+base::Result<Settings> read_settings(const Environment& environment, base::Files& files);
+
+}  // namespace evenkeel::trainer
