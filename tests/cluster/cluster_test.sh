@@ -27,7 +27,7 @@ host_footprint() {
   echo "links:" && ip -o link | awk '{print $2}' | sort
   echo "namespaces:" && ip netns list | awk '{print $1}' | sort
   echo "mounts:" && awk '{print $5}' /proc/self/mountinfo | sort
-  echo "cgroups:" && find /sys/fs/cgroup -maxdepth 3 -type d -name "evenkeel-$EVENKEEL_CLUSTER_NAME*" | sort
+  echo "cgroups:" && find /sys/fs/cgroup -maxdepth 3 -type d -path '*/k8s.io*' | sort
   echo "shim sockets:" && ls /run/containerd/s 2>/dev/null | sort
   echo "pod logs:" && ls /var/log/containers /var/log/pods 2>/dev/null | sort
   echo "addresses:" && ls /var/lib/cni/results 2>/dev/null | sort

@@ -86,7 +86,7 @@ cluster_nodes_ready() { # NODES
 cluster_down() {
   local begin_ms
   begin_ms=$(now_ms)
-  if [[ ! -e $STATE_DIR/pki && ! -e $STATE_DIR/run && ! -e $NAMESPACE_FILE && -z $(cgroup_folders) ]]; then
+  if [[ ! -e $STATE_DIR/pki && ! -e $STATE_DIR/run && ! -e $NAMESPACE_FILE ]]; then
     rm -rf "$STATE_DIR"
     say "cluster $CLUSTER_NAME is down: there was nothing"
     return
@@ -95,15 +95,13 @@ cluster_down() {
   say "cluster $CLUSTER_NAME is down after $(seconds_since "$begin_ms")"
 }
 
-# The order matters: kubelets, so that nothing is started again; containers; the rest; then what they held.
+# The order matters: processes, then what they held, and the files last: they say what there is to remove.
 cluster_remove() {
   local node
   mkdir -p "$STATE_DIR"
   : >"$STATE_DIR/going-down"
   rm -f "$COMPLETE_MARK"
-  for node in $(node_names); do process_kill "$(record "$node-kubelet")"; done
   for node in $(node_names); do node_stop "$node"; done
-  cgroup_kill
   cluster_stop_processes
   cluster_unmount
   cgroup_remove

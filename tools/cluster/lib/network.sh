@@ -37,7 +37,11 @@ network_processes() {
 }
 
 network_down() {
-  [[ -e $NAMESPACE_FILE ]] || return 0
-  ip netns delete "$NAMESPACE" 2>/dev/null || rm -f "$NAMESPACE_FILE"
-  rm -f "/var/lib/cni/results/$NAMESPACE-"* 2>/dev/null || true
+  local id
+  if [[ -e $NAMESPACE_FILE ]]; then
+    ip netns delete "$NAMESPACE" 2>/dev/null || rm -f "$NAMESPACE_FILE"
+  fi
+  # The CNI library keeps its results there whatever the configuration says.
+  rm -f "/var/lib/cni/results/$NAMESPACE-"*
+  for id in $(container_ids); do rm -f "/var/lib/cni/results/cni-loopback-$id-lo"; done
 }

@@ -38,6 +38,8 @@ default_runtime_name = "runc"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 runtime_path = "$(asset_path containerd-shim-runc-v2)"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+Root = "$folder/runc"
 [plugins."io.containerd.grpc.v1.cri"]
 stream_server_address = "127.0.0.1"
 stream_server_port = "0"
@@ -68,7 +70,6 @@ staticPodPath: ""
 # Two kubelets share one machine: neither may count or limit what the other's pods use.
 cgroupDriver: cgroupfs
 cgroupsPerQOS: false
-cgroupRoot: /$CGROUP/$1
 enforceNodeAllocatable: []
 failCgroupV1: false
 failSwapOn: false
@@ -116,13 +117,13 @@ node_kubelet() { # NODE
     "--node-ip=$(node_address "$1")" "--cert-dir=$folder/kubelet/pki" --v=1
 }
 
-# A node ends without its pods being told, as a machine does that loses its power: kubelet first, so that nothing is
-# started again; then the containers; then containerd and what it left.
+# A node ends without its pods being told, as a machine does that loses its power. First whoever could start something
+# again or clear away the folders by which the containers are found; the containers last.
 node_stop() { # NODE
   process_kill "$(record "$1-kubelet")"
-  cgroup_kill "$1"
-  process_stop "$(record "$1-containerd")" 3
+  process_kill "$(record "$1-containerd")"
   node_shims_kill "$1"
+  cgroup_kill "$1"
 }
 
 # The shims of this node, known by the socket in their command line; their own sockets lie outside the state folder.

@@ -1,4 +1,4 @@
-# One cluster = one name = one state folder, one network namespace, one cgroup. Sourced, never run.
+# One cluster = one name = one state folder, one network namespace. Sourced, never run.
 
 CLUSTER_NAME=${EVENKEEL_CLUSTER_NAME:-default}
 [[ $CLUSTER_NAME =~ ^[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?$ ]] ||
@@ -10,7 +10,6 @@ STATE_DIR=$(realpath -m "${EVENKEEL_CLUSTER_STATE:-${XDG_STATE_HOME:-$HOME/.loca
 
 NAMESPACE=evenkeel-$CLUSTER_NAME
 NAMESPACE_FILE=/var/run/netns/$NAMESPACE
-CGROUP=evenkeel-$CLUSTER_NAME
 
 # Addresses inside the namespace. They are the same in every cluster: nothing outside the namespace sees them.
 API_ADDRESS=10.197.0.1
