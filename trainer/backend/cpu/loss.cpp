@@ -1,0 +1,73 @@
+// Softmax and cross-entropy in one pass over the logits: loss = logsumexp(z) - z_y, gradient = softmax - onehot. Sums over
+// samples; the division by the count of all ranks comes after the reduction.
+#include <cmath>
+
+#include "trainer/backend/cpu/operators.h"
+
+namespace evenkeel::trainer {
+namespace {
+
+class Loss : public LossOperator {
+ public:
+  Loss(const Plan& plan, const PlanStep& step)
+      : z_id_(step.inputs[0]),
+        dz_id_(step.outputs.empty() ? kNoTensor : step.outputs[0]),
+        samples_(plan.batch),
+        classes_(plan.classes) {}
+
+  void bind(const TensorAddresses& addresses) override {
+    z_ = addresses.at(z_id_);
+    dz_ = dz_id_ == kNoTensor ? nullptr : addresses.at(dz_id_);
+  }
+  void set_labels(std::span<const std::int32_t> labels) override { labels_ = labels; }
+  const LossSums& sums() const override { return sums_; }
+
+  // One thread: a few thousand exponentials, and a sum whose order never changes.
+  void run() noexcept override {
+    sums_ = {};
+    for (std::int64_t n = 0; n < samples_; ++n) {
+      const float* z = z_ + n * classes_;  // (K)
+      float* dz = dz_ == nullptr ? nullptr : dz_ + n * classes_;
+      const std::int32_t label = labels_[static_cast<std::size_t>(n)];
+      if (label < 0) {
+        for (std::int64_t k = 0; dz != nullptr && k < classes_; ++k) dz[k] = 0.0f;
+      } else {
+        add_sample(z, dz, label);
+      }
+    }
+  }
+
+ private:
+  // dz may lie on z: each logit is read for the last time before its gradient is written.
+  void add_sample(const float* z, float* dz, std::int32_t label) {
+    std::int64_t best = 0;
+    for (std::int64_t k = 1; k < classes_; ++k) {
+      if (z[k] > z[best]) best = k;
+    }
+    const float max = z[best];
+    float sum = 0.0f;
+    for (std::int64_t k = 0; k < classes_; ++k) sum += std::exp(z[k] - max);
+    sums_.loss += std::log(sum) + max - z[label];
+    sums_.count += 1;
+    // Not finite: no class has won, whatever index is left over.
+    sums_.correct += best == label && std::isfinite(sum);
+    if (dz == nullptr) return;
+    const float scale = 1.0f / sum;
+    for (std::int64_t k = 0; k < classes_; ++k) dz[k] = std::exp(z[k] - max) * scale - (k == label ? 1.0f : 0.0f);
+  }
+
+  TensorId z_id_, dz_id_;
+  std::int64_t samples_, classes_;
+  const float* z_ = nullptr;
+  float* dz_ = nullptr;
+  std::span<const std::int32_t> labels_;
+  LossSums sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<LossOperator> make_loss(const Plan& plan, const PlanStep& step) {
+  return std::make_unique<Loss>(plan, step);
+}
+
+}  // namespace evenkeel::trainer
