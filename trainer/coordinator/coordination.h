@@ -1,0 +1,169 @@
+// The coordinator's state machine: who joined, what is planned and committed, when the job ends and how. Events in,
+// messages out; sockets, handshake and clock are the server's (coordinator_server.h), so that a test can tell any story.
+// Times are seconds of one monotonic clock. Not thread safe.
+//
+//   kRendezvous: ranks come and go; no collective has begun. All there and equal -> memberships go out.
+//   (started, not all Ready): still kRendezvous outside; a lost rank is a failure from here on.
+//   kRunning: parameters agree, plans go out 4 ahead. -> kStopping when asked to stop.
+//   kCompleted | kStopped: Finish is sent; connections close by themselves (linger), then done().
+//   kFailed: Abort is sent to all; connections close, then done().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "contract/exit_codes.h"
+#include "contract/messages.h"
+#include "contract/report.h"
+#include "contract/trainer_config.h"
+#include "trainer/coordinator/diagnosis.h"
+#include "trainer/coordinator/ledger.h"
+
+namespace evenkeel::trainer {
+
+using ConnectionId = std::int64_t;
+
+struct Outgoing {
+  ConnectionId to = 0;
+  contract::MessageType type = contract::MessageType::kHeartbeat;
+  base::Json payload;
+  bool close_after = false;  // nothing more is expected from this one
+};
+
+// What others count. Called in the middle of an event; must not call back.
+class CoordinationObserver {
+ public:
+  virtual ~CoordinationObserver() = default;
+  virtual void on_step(const contract::StepPlan& plan, const contract::Commit& any_commit) = 0;
+  virtual void on_evaluated(const contract::Evaluated& evaluated) = 0;
+  virtual void on_checkpoint(const contract::Checkpointed& checkpoint) = 0;  // error not empty: it failed
+  virtual void on_restored(double seconds) = 0;
+  virtual void on_failure(const contract::LastFailure& failure) = 0;
+};
+
+class Coordination {
+ public:
+  // `observer` may be null; else it must outlive this.
+  Coordination(contract::TrainerConfig config, double now, CoordinationObserver* observer = nullptr);
+
+  // A worker has proved that it holds the job's key.
+  void joined(ConnectionId id, const contract::Hello& hello, const contract::Join& join, double now);
+  void received(ConnectionId id, contract::MessageType type, const base::Json& payload, double now);
+  void disconnected(ConnectionId id, const std::string& reason, double now);
+  void stop(const std::string& reason, double now);
+  // After everything that has arrived was handed in: a late look at the clock must not make silence out of a full buffer.
+  void tick(double now);
+
+  std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
+  bool done(double now) const;
+  contract::JobStage stage() const { return stage_; }
+  int exit_code() const { return exit_code_; }
+  // When tick() has something to do at the latest, in seconds from `now`.
+  double next_deadline_in(double now) const;
+  contract::JobReport report(double now) const;
+  const Findings& findings() const;  // of the last window; for the metrics
+
+ private:
+  struct Member {
+    ConnectionId connection = 0;
+    contract::Hello hello;
+    contract::Join join;
+    double last_heard = 0;
+    bool connected = true;
+    bool ready = false;
+    bool reported = false;  // it said itself that it cannot go on
+    std::string parameter_hash;
+    double restore_seconds = 0;
+    std::int64_t committed = 0;     // last step this rank committed
+    std::int64_t evaluated = 0;     // last step of an Evaluated
+    std::int64_t checkpointed = 0;  // last step of a Checkpointed
+    std::int64_t step = 0;          // from heartbeats
+    std::string phase;
+  };
+
+  // Rendezvous.
+  std::string refusal_of(const contract::Hello& hello) const;
+  void refuse(ConnectionId id, contract::ExitCode code, const std::string& reason);
+  void refuse_the_different();
+  void begin_if_all_are_here(double now);
+  void begin(double now);
+  // Running.
+  Member* member_of(ConnectionId id);
+  void on_ready(int rank, const contract::Ready& ready, double now);
+  void start_stepping(double now);
+  void issue_plans();
+  void on_commit(int rank, const contract::Commit& commit, double now);
+  std::string commit_error(int rank, const contract::Commit& commit) const;
+  void commit_step(std::vector<contract::Commit> commits, double now);
+  void measure(const contract::StepPlan& plan, const std::vector<contract::Commit>& commits, double now);
+  void on_evaluated(int rank, const contract::Evaluated& evaluated);
+  void on_checkpointed(int rank, const contract::Checkpointed& checkpoint, double now);
+  void finish_if_all_is_done(double now);
+  void finish(bool completed, const std::string& reason, double now);
+  // The end.
+  void lost(int rank, const std::string& reason, double now);
+  void suspect(int rank, int exit_code, const std::string& reason, double now);
+  void fail(int rank, int exit_code, const std::string& reason, double now);
+  void send_to_all(contract::MessageType type, const base::Json& payload, bool close_after = false);
+  std::string missing_text() const;
+  bool running() const { return stage_ == contract::JobStage::kRunning || stage_ == contract::JobStage::kStopping; }
+  bool ended() const;
+
+  // Report.
+  contract::Progress progress(double now) const;
+  std::vector<contract::ReplicaReport> replicas(const contract::Progress& progress) const;
+  std::string state_of(const Member& member) const;
+  std::map<std::string, double> time_account(double now) const;
+  std::optional<double> samples_per_second() const;
+
+  contract::TrainerConfig config_;
+  contract::Fence fence_;
+  CoordinationObserver* observer_;
+  double started_at_;
+  double failure_detection_s_;
+
+  contract::JobStage stage_ = contract::JobStage::kRendezvous;
+  bool begun_ = false;  // memberships are out
+  bool stop_requested_ = false;
+  std::string stop_reason_;
+  int exit_code_ = static_cast<int>(contract::ExitCode::kInternal);
+  std::optional<double> ended_at_;
+  std::vector<std::optional<Member>> members_;  // by rank
+  std::vector<Outgoing> outgoing_;
+
+  std::optional<Ledger> ledger_;
+  std::map<std::int64_t, std::vector<std::optional<contract::Commit>>> commits_;  // by step, then rank; not yet complete
+  std::map<std::int64_t, contract::StepPlan> plans_;  // issued and not committed
+  std::optional<contract::StepPlan> last_plan_;       // of the last committed step
+
+  struct Suspect {
+    contract::LastFailure failure;
+    double settle_at = 0;
+  };
+  std::optional<Suspect> suspect_;  // a failure that may only be the echo of another rank's
+  std::optional<contract::LastFailure> failure_;
+  std::string message_;
+
+  DiagnosisWindow window_;
+  StragglerRule rule_;
+  mutable std::optional<Findings> findings_;  // of window_ as it is now; made when asked for
+  struct Done {
+    double at = 0;
+    double samples = 0;
+    double loss_sum = 0;
+  };
+  std::deque<Done> recent_;  // committed steps of the last seconds
+  std::optional<double> begun_at_, running_at_;
+  double input_wait_s_ = 0, straggler_wait_s_ = 0, save_s_ = 0, restore_s_ = 0;
+  bool last_was_special_ = false;
+  std::optional<double> last_commit_at_;
+  std::optional<contract::Evaluated> evaluation_;
+  std::int64_t checkpoint_step_ = 0;
+};
+
+}  // namespace evenkeel::trainer

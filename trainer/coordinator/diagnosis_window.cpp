@@ -1,0 +1,21 @@
+#include "trainer/coordinator/diagnosis_window.h"
+
+#include <utility>
+
+namespace evenkeel::trainer {
+
+void DiagnosisWindow::add(StepWork step, bool special) {
+  if (++seen_ <= limits_.warmup_steps || special || step.step_seconds <= 0) return;
+  seconds_ += step.step_seconds;
+  steps_.push_back(std::move(step));
+  const auto can_go = [&](const StepWork& oldest) {
+    if (size() > limits_.max_steps) return true;
+    return size() > limits_.steps && seconds_ - oldest.step_seconds >= limits_.seconds;
+  };
+  while (can_go(steps_.front())) {
+    seconds_ -= steps_.front().step_seconds;
+    steps_.pop_front();
+  }
+}
+
+}  // namespace evenkeel::trainer

@@ -1,0 +1,132 @@
+#include "trainer/coordinator/ledger.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "trainer/coordinator/shares.h"
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+}  // namespace
+
+base::Result<Ledger> Ledger::make(LedgerConfig config) {
+  const auto invalid = [](std::string message) { return Error{ErrorCode::kInvalidInput, std::move(message)}; };
+  if (config.train_samples < 1) return invalid("the training split has no samples: check dataset.path and dataset.split");
+  if (config.ranks < 1) return invalid("the job has " + std::to_string(config.ranks) + " ranks, at least 1 is needed");
+  if (config.global_batch < 1) {
+    return invalid("the global batch is " + std::to_string(config.global_batch) + ": set training.batchSize to at least 1");
+  }
+  if (config.epochs.has_value() == config.steps.has_value()) {
+    return invalid("exactly one of training.epochs and training.steps is needed");
+  }
+  return Ledger(std::move(config));
+}
+
+Ledger::Ledger(LedgerConfig config)
+    : config_(std::move(config)), consumed_(static_cast<std::size_t>(config_.ranks), 0) {
+  target_steps_ = steps_to_target();
+  count_shards();
+}
+
+base::Status Ledger::restore(const contract::CheckpointPosition& position) {
+  const auto corrupt = [](std::string what) {
+    return Error{ErrorCode::kCorruptData, "the checkpoint's ledger does not fit this job: " + std::move(what)};
+  };
+  if (position.step < 0 || position.epoch < 0) return corrupt("step or epoch is negative");
+  if (position.cursor < 0 || position.cursor > config_.train_samples) {
+    return corrupt("cursor " + std::to_string(position.cursor) + " is outside the " +
+                   std::to_string(config_.train_samples) + " training samples; was the data set replaced?");
+  }
+  if (std::any_of(position.consumed.begin(), position.consumed.end(), [](auto n) { return n < 0; })) {
+    return corrupt("a rank's count of consumed samples is negative");
+  }
+  committed_ = LedgerPosition{position.step, position.epoch, position.cursor};
+  normalise(committed_);
+  planned_ = committed_;
+  consumed_ = position.consumed;
+  if (consumed_.size() < static_cast<std::size_t>(config_.ranks)) consumed_.resize(static_cast<std::size_t>(config_.ranks), 0);
+  target_steps_ = steps_to_target();
+  count_shards();
+  return {};
+}
+
+// A full epoch is the start of the next one.
+void Ledger::normalise(LedgerPosition& position) const {
+  if (position.cursor < config_.train_samples) return;
+  position.cursor = 0;
+  ++position.epoch;
+}
+
+// Counted from where the job stands, so that a batch size that was changed while the job was suspended is respected.
+std::int64_t Ledger::steps_to_target() const {
+  if (config_.steps) return std::max(*config_.steps, committed_.step);
+  const std::int64_t epochs_left = *config_.epochs - committed_.epoch;
+  if (epochs_left <= 0) return committed_.step;
+  return committed_.step + ceil_div(config_.train_samples - committed_.cursor, config_.global_batch) +
+         (epochs_left - 1) * ceil_div(config_.train_samples, config_.global_batch);
+}
+
+bool Ledger::evaluates(std::int64_t step, const LedgerPosition& after) const {
+  if (config_.eval_samples < 1) return false;
+  if (step == target_steps_) return true;
+  return after.cursor == 0 && config_.evaluate_every > 0 && after.epoch % config_.evaluate_every == 0;
+}
+
+std::optional<contract::StepPlan> Ledger::plan_next(const contract::Fence& fence) {
+  if (all_issued()) return std::nullopt;
+  const std::int64_t size = std::min(config_.global_batch, config_.train_samples - planned_.cursor);
+  contract::StepPlan plan;
+  plan.fence = fence;
+  plan.step = planned_.step + 1;
+  plan.epoch = planned_.epoch;
+  plan.cuts = cuts_of(planned_.cursor, balanced_shares(size, config_.ranks, planned_.step));
+  planned_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
+  normalise(planned_);
+  const bool last = plan.step == target_steps_;
+  plan.evaluate_after = evaluates(plan.step, planned_);
+  plan.checkpoint_after =
+      config_.checkpoints &&
+      (last || (config_.checkpoint_every_steps > 0 && plan.step % config_.checkpoint_every_steps == 0));
+  if (stop_requested_ && !last) {
+    plan.stop_after = stopped_ = true;
+    plan.checkpoint_after = plan.checkpoint_after || (config_.checkpoints && config_.checkpoint_on_stop);
+  }
+  open_.push_back(plan);
+  return plan;
+}
+
+base::Status Ledger::commit(std::int64_t step) {
+  if (open_.empty() || open_.front().step != step) {
+    return Error{ErrorCode::kInternal, "step " + std::to_string(step) + " was committed out of order"};
+  }
+  const contract::StepPlan& plan = open_.front();
+  for (std::size_t r = 0; r + 1 < plan.cuts.size(); ++r) consumed_[r] += plan.cuts[r + 1] - plan.cuts[r];
+  const std::int64_t epoch_before = committed_.epoch;
+  committed_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
+  normalise(committed_);
+  open_.pop_front();
+  if (committed_.epoch != epoch_before) count_shards();
+  return {};
+}
+
+std::int64_t Ledger::samples() const { return std::accumulate(consumed_.begin(), consumed_.end(), std::int64_t{0}); }
+
+// Walks the steps of the epoch that the committed position is in. Shares depend on the step's number alone.
+void Ledger::count_shards() {
+  shard_samples_.assign(static_cast<std::size_t>(config_.ranks), 0);
+  const std::int64_t steps_before = committed_.cursor / config_.global_batch;  // exact unless the batch was changed
+  std::int64_t step = std::max<std::int64_t>(0, committed_.step - steps_before);
+  for (std::int64_t at = 0; at < config_.train_samples; at += config_.global_batch, ++step) {
+    const auto shares = balanced_shares(std::min(config_.global_batch, config_.train_samples - at), config_.ranks, step);
+    for (std::size_t r = 0; r < shares.size(); ++r) shard_samples_[r] += shares[r];
+  }
+}
+
+}  // namespace evenkeel::trainer
