@@ -20,10 +20,13 @@ struct FieldError {
 // ranges, rules, fields that are not built yet. Empty: valid. `old_object` null: creation.
 std::vector<FieldError> validate_job(const Json& object, const Json& old_object = Json());
 
+// The same for a bare spec.
+std::vector<FieldError> validate_spec(const Json& spec);
+
 // Valid object -> value; else kInvalidInput with all errors, "; " between them.
 base::Result<TrainingJob> decode_job(const Json& object);
 
-// The same for a bare spec that has passed already (trainer configuration).
+// The same for a bare spec (trainer configuration).
 base::Result<TrainingJobSpec> decode_spec(const Json& spec);
 
 // `spec` with every default of the schema filled in.
