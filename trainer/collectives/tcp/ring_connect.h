@@ -1,0 +1,34 @@
+// Makes the two connections of a rank: to the next (we call) and from the previous (it calls). Each side proves with the
+// job's key that it belongs to the same fence before anything else is read. Used by tcp_ring alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/socket.h"
+#include "contract/wire.h"
+#include "trainer/collectives/tcp/ring_exchange.h"
+
+namespace evenkeel::trainer {
+
+struct RingMember {
+  contract::Fence fence;
+  int rank = 0;
+  std::vector<std::string> peers;  // host:port by rank; its size is the number of ranks
+  std::string key;                 // of the job
+};
+
+struct RingLinks {
+  RingLink next;
+  RingLink previous;
+};
+
+// REQUIRES: at least two peers. Strangers on the listener are closed within a second and delay nobody. A next rank that
+// does not listen yet is called again until the deadline. kUnavailable, kDeadlineExceeded, kAborted (waker),
+// kPermissionDenied (the next rank holds another key).
+base::Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline,
+                                     const base::Waker* waker);
+
+}  // namespace evenkeel::trainer

@@ -1,0 +1,57 @@
+// Collectives over TCP: a ring of connections between neighbours. Made once for each fence from the membership that the
+// coordinator sent; size 1 needs no network. One thread calls, abort from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/socket.h"
+#include "trainer/collectives/collective.h"
+#include "trainer/collectives/tcp/ring_connect.h"
+
+namespace evenkeel::trainer {
+
+struct TcpRingOptions {
+  RingMember member;
+  base::Duration connect_patience = std::chrono::seconds(60);
+  // How long nothing at all may arrive inside one operation. Generous on purpose: a slow rank is a straggler, and who is
+  // dead is decided by the coordinator from heartbeats; its abort wakes the ring.
+  base::Duration patience = std::chrono::seconds(300);
+};
+
+// The ring's patience for a job's failureDetectionSeconds.
+base::Duration ring_patience(int failure_detection_seconds);
+
+class TcpRing : public Collective {
+ public:
+  // Not connected yet, so that abort() can already end connect(). `listener` must outlive connect(); null for one rank.
+  TcpRing(TcpRingOptions options, base::Listener* listener);
+  ~TcpRing() override;
+
+  // Once, before anything else.
+  base::Status connect();
+
+  int rank() const override;
+  int size() const override;
+  base::Status all_reduce(std::span<float> values, std::uint32_t bucket, std::span<float> tail = {}) override;
+  base::Status all_reduce(std::span<double> values, std::uint32_t bucket, std::span<double> tail = {}) override;
+  base::Status broadcast(std::span<float> values, int root) override;
+  base::Status broadcast(std::span<double> values, int root) override;
+  base::Status barrier() override;
+  void abort(const std::string& reason) override;
+  CollectiveCount count(contract::CollectiveOp op) const override;
+
+  // What the kernel really sent to the next rank, headers and hello included: to check the counts above.
+  std::uint64_t kernel_bytes_sent() const;
+
+ private:
+  struct State;
+  base::Status run(contract::CollectiveOp op, std::uint32_t bucket, int root, const RingBuffer& buffer);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace evenkeel::trainer

@@ -1,0 +1,344 @@
+// Ranks are threads here, then processes; the expected sums are closed formulas.
+#include "trainer/collectives/tcp/tcp_ring.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::ErrorCode;
+using base::Status;
+using contract::CollectiveOp;
+
+const contract::Fence kFence{1, 1, 1};
+
+struct Group {
+  explicit Group(int size) {
+    for (int rank = 0; rank < size; ++rank) {
+      auto listener = base::Listener::open({"127.0.0.1", 0});
+      EXPECT_TRUE(listener.ok());
+      peers.push_back("127.0.0.1:" + std::to_string(listener->port()));
+      listeners.push_back(std::move(*listener));
+    }
+  }
+
+  std::unique_ptr<TcpRing> ring(int rank, base::Duration patience = std::chrono::seconds(20)) {
+    TcpRingOptions options;
+    options.member = {kFence, rank, peers, "the key of this job"};
+    options.connect_patience = std::chrono::seconds(10);
+    options.patience = patience;
+    return std::make_unique<TcpRing>(options, &listeners[static_cast<std::size_t>(rank)]);
+  }
+
+  // One thread a rank, connected.
+  void run(const std::function<void(TcpRing&)>& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < static_cast<int>(peers.size()); ++rank) {
+      threads.emplace_back([this, rank, &body] {
+        const auto own = ring(rank);
+        const Status status = own->connect();
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        body(*own);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<base::Listener> listeners;
+  std::vector<std::string> peers;
+};
+
+// Rank r holds r + 1 + (i mod 7) at place i: the sum is n(n+1)/2 + n(i mod 7), exact in floats.
+template <class T>
+std::vector<T> values_of(int rank, std::size_t count) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(rank + 1) + static_cast<T>(i % 7);
+  return values;
+}
+template <class T>
+T expected_sum(int size, std::size_t i) {
+  return static_cast<T>(size * (size + 1) / 2) + static_cast<T>(size) * static_cast<T>(i % 7);
+}
+
+template <class T>
+void check_all_reduce(int size, std::size_t count, std::size_t tail_count) {
+  Group group(size);
+  group.run([&](TcpRing& ring) {
+    std::vector<T> values = values_of<T>(ring.rank(), count + tail_count);
+    const std::span<T> all(values);
+    const Status status = ring.all_reduce(all.first(count), 3, all.subspan(count));
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], expected_sum<T>(size, i)) << "place " << i;
+  });
+}
+
+TEST(TcpRing, sums_are_exact_for_every_size_and_every_count) {
+  for (int size = 1; size <= 8; ++size) {
+    for (const std::size_t count : {0u, 1u, 2u, 3u, 7u, 8u, 1001u, 70'001u}) check_all_reduce<float>(size, count, 0);
+  }
+}
+
+TEST(TcpRing, doubles_and_tails_are_part_of_the_same_sum) {
+  for (int size = 1; size <= 5; ++size) {
+    check_all_reduce<double>(size, 1001, 0);
+    check_all_reduce<float>(size, 0, 8);
+    check_all_reduce<float>(size, 70'001, 8);
+    check_all_reduce<double>(size, 13, 5);
+  }
+}
+
+TEST(TcpRing, messages_far_larger_than_the_kernels_buffers_do_not_lock_up) {
+  for (const int size : {2, 3}) check_all_reduce<float>(size, 8'000'003, 8);
+}
+
+TEST(TcpRing, all_ranks_hold_the_same_bits_in_every_run) {
+  std::vector<float> first;
+  for (int run = 0; run < 3; ++run) {
+    Group group(4);
+    std::vector<std::vector<float>> results(4);
+    group.run([&](TcpRing& ring) {
+      std::vector<float>& values = results[static_cast<std::size_t>(ring.rank())];
+      // Sums that depend on their order.
+      for (int i = 0; i < 5000; ++i) values.push_back(std::sin(static_cast<float>(i * (ring.rank() + 3))) * 1e3f / 7);
+      ASSERT_TRUE(ring.all_reduce(std::span<float>(values), 0).ok());
+    });
+    for (const auto& values : results) EXPECT_EQ(std::memcmp(values.data(), results[0].data(), 5000 * sizeof(float)), 0);
+    if (run == 0) first = results[0];
+    EXPECT_EQ(std::memcmp(first.data(), results[0].data(), 5000 * sizeof(float)), 0);
+  }
+}
+
+TEST(TcpRing, broadcast_works_from_any_root_and_for_any_count) {
+  for (int size = 1; size <= 5; ++size) {
+    Group group(size);
+    group.run([&](TcpRing& ring) {
+      for (int root = 0; root < size; ++root) {
+        for (const std::size_t count : {0u, 1u, 1000u, 200'003u}) {
+          std::vector<float> values = values_of<float>(ring.rank(), count);
+          ASSERT_TRUE(ring.broadcast(std::span<float>(values), root).ok());
+          ASSERT_EQ(values, values_of<float>(root, count));
+        }
+      }
+      double number = ring.rank();
+      ASSERT_TRUE(ring.broadcast(std::span<double>(&number, 1), size - 1).ok());
+      ASSERT_EQ(number, size - 1);
+    });
+  }
+}
+
+TEST(TcpRing, nobody_leaves_a_barrier_before_all_have_entered) {
+  Group group(4);
+  std::atomic<int> entered{0};
+  group.run([&](TcpRing& ring) {
+    for (int round = 1; round <= 20; ++round) {
+      ++entered;
+      ASSERT_TRUE(ring.barrier().ok());
+      ASSERT_GE(entered.load(), 4 * round);
+    }
+  });
+}
+
+TEST(TcpRing, payload_is_two_times_n_minus_one_nths_of_the_message) {
+  for (const int size : {2, 3, 4, 8}) {
+    Group group(size);
+    group.run([&](TcpRing& ring) {
+      std::vector<float> values(1'000'000);
+      ASSERT_TRUE(ring.all_reduce(std::span<float>(values), 0).ok());
+      const CollectiveCount count = ring.count(CollectiveOp::kAllReduce);
+      const double exact = 2.0 * (size - 1) / size * 4e6;
+      EXPECT_NEAR(static_cast<double>(count.sent_bytes), exact, 0.01 * exact);
+      EXPECT_EQ(count.message_bytes, 4'000'000u);
+      EXPECT_EQ(count.calls, 1u);
+      // The kernel counts what really left: hello, headers, payload.
+      EXPECT_EQ(ring.kernel_bytes_sent(), count.sent_bytes + count.frames * contract::kDataHeaderBytes + 2 * contract::kRingHelloBytes -
+                                              contract::kRingHelloBytes);
+      ASSERT_TRUE(ring.barrier().ok());  // the connection must stay until the neighbour has read its counter
+    });
+  }
+}
+
+TEST(TcpRing, different_operations_are_refused_and_both_sides_are_named) {
+  Group group(2);
+  group.run([&](TcpRing& ring) {
+    std::vector<float> values(ring.rank() == 0 ? 10 : 12);
+    const Status status = ring.all_reduce(std::span<float>(values), ring.rank() == 0 ? 1 : 2);
+    ASSERT_FALSE(status.ok());
+    if (status.error().code == ErrorCode::kUnavailable) return;  // the other side noticed first and hung up
+    EXPECT_EQ(status.error().code, ErrorCode::kMismatch);
+    EXPECT_NE(status.error().message.find("bucket"), std::string::npos) << status.error().message;
+    EXPECT_NE(status.error().message.find("count"), std::string::npos) << status.error().message;
+    EXPECT_FALSE(ring.barrier().ok()) << "a broken communicator must stay broken";
+  });
+}
+
+TEST(TcpRing, abort_wakes_a_waiting_rank_within_milliseconds_and_says_why) {
+  Group group(2);
+  group.run([&](TcpRing& ring) {
+    if (ring.rank() == 1) {
+      std::vector<float> one(1);
+      ASSERT_TRUE(ring.all_reduce(std::span<float>(one), 0).ok());
+      // Stays away from the second one until the other was woken: the barrier below never completes.
+      EXPECT_FALSE(ring.barrier().ok());
+      return;
+    }
+    std::vector<float> one(1);
+    ASSERT_TRUE(ring.all_reduce(std::span<float>(one), 0).ok());
+    base::MonotonicTime woken_at;
+    std::thread aborter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      woken_at = base::real_clock().now();
+      ring.abort("rank 1 is lost");
+    });
+    std::vector<float> many(1000);
+    const Status status = ring.all_reduce(std::span<float>(many), 7);
+    const base::Duration took = base::real_clock().now() - woken_at;
+    aborter.join();
+    ASSERT_FALSE(status.ok());
+    if (status.error().code == ErrorCode::kAborted) {
+      EXPECT_EQ(status.error().message, "rank 1 is lost");
+      EXPECT_LT(base::seconds(took), 2.0);  // microseconds on an idle machine; the patience is 20 s
+    }
+  });
+}
+
+TEST(TcpRing, abort_ends_a_rank_that_waits_for_a_neighbour_to_connect) {
+  Group group(3);
+  const auto ring = group.ring(0);
+  std::thread aborter([&] { ring->abort("given up"); });
+  const Status status = ring->connect();
+  aborter.join();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kAborted);
+  EXPECT_EQ(status.error().message, "given up");
+  std::vector<float> one(1);
+  EXPECT_FALSE(ring->all_reduce(std::span<float>(one), 0).ok());
+}
+
+TEST(TcpRing, a_neighbour_that_goes_away_is_known_at_once) {
+  Group group(3);
+  group.run([&](TcpRing& ring) {
+    if (ring.rank() == 2) return;  // its ring is destroyed: the connections close
+    std::vector<float> values(100);
+    const Status status = ring.all_reduce(std::span<float>(values), 0);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, ErrorCode::kUnavailable) << status.error().message;
+  });
+}
+
+TEST(TcpRing, a_silent_neighbour_is_given_up_after_the_patience) {
+  Group group(2);
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    const auto ring = group.ring(0, std::chrono::milliseconds(100));
+    ASSERT_TRUE(ring->connect().ok());
+    std::vector<float> values(10);
+    const Status status = ring->all_reduce(std::span<float>(values), 0);
+    over.store(true);
+    over.notify_all();
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, ErrorCode::kDeadlineExceeded) << status.error().message;
+    EXPECT_NE(status.error().message.find("rank 1"), std::string::npos);
+  });
+  threads.emplace_back([&] {
+    const auto ring = group.ring(1);
+    ASSERT_TRUE(ring->connect().ok());
+    over.wait(false);
+  });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TcpRing, strangers_do_not_keep_the_ranks_apart) {
+  Group group(2);
+  std::vector<base::Socket> strangers;
+  const auto deadline = base::real_clock().now() + std::chrono::seconds(5);
+  for (int i = 0; i < 20; ++i) {
+    auto address = base::parse_address(group.peers[static_cast<std::size_t>(i % 2)]);
+    auto socket = base::connect_to(*address, deadline, nullptr);
+    ASSERT_TRUE(socket.ok());
+    const std::string garbage(static_cast<std::size_t>(i * 10), 'x');
+    (void)socket->send_all(std::as_bytes(std::span(garbage)), deadline, nullptr);
+    strangers.push_back(std::move(*socket));
+  }
+  const auto begin = base::real_clock().now();
+  group.run([](TcpRing& ring) { EXPECT_TRUE(ring.barrier().ok()); });
+  EXPECT_LT(base::seconds(base::real_clock().now() - begin), 10.0);  // one after the other: 20 s
+}
+
+TEST(TcpRing, another_key_is_refused) {
+  Group group(2);
+  std::thread other([&] {
+    TcpRingOptions options;
+    options.member = {kFence, 1, group.peers, "another key"};
+    options.connect_patience = std::chrono::milliseconds(1500);
+    TcpRing ring(options, &group.listeners[1]);
+    EXPECT_FALSE(ring.connect().ok());
+  });
+  TcpRingOptions options;
+  options.member = {kFence, 0, group.peers, "the key of this job"};
+  options.connect_patience = std::chrono::milliseconds(1500);
+  TcpRing ring(options, &group.listeners[0]);
+  EXPECT_FALSE(ring.connect().ok());
+  other.join();
+}
+
+TEST(TcpRing, an_older_fence_is_refused) {
+  Group group(2);
+  std::thread older([&] {
+    TcpRingOptions options;
+    options.member = {{1, 1, 0}, 1, group.peers, "the key of this job"};
+    options.connect_patience = std::chrono::milliseconds(1500);
+    TcpRing ring(options, &group.listeners[1]);
+    EXPECT_FALSE(ring.connect().ok());
+  });
+  TcpRingOptions options;
+  options.member = {kFence, 0, group.peers, "the key of this job"};
+  options.connect_patience = std::chrono::milliseconds(1500);
+  TcpRing ring(options, &group.listeners[0]);
+  EXPECT_FALSE(ring.connect().ok());
+  older.join();
+}
+
+// What a rank of its own process does; the exit status says what went wrong.
+int process_of_rank(Group& group, int rank, std::size_t count) {
+  const auto ring = group.ring(rank);
+  const int size = static_cast<int>(group.peers.size());
+  if (!ring->connect().ok()) return 10;
+  std::vector<float> values = values_of<float>(rank, count);
+  if (!ring->all_reduce(std::span<float>(values), 0).ok()) return 11;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (values[i] != expected_sum<float>(size, i)) return 12;
+  }
+  const double exact = 2.0 * (size - 1) / size * static_cast<double>(count) * sizeof(float);
+  const double on_the_wire = static_cast<double>(ring->kernel_bytes_sent());  // headers and hello included
+  if (on_the_wire < exact || on_the_wire > 1.01 * exact) return 13;
+  return ring->barrier().ok() ? 0 : 14;
+}
+
+TEST(TcpRing, ranks_may_be_processes_and_the_bytes_on_the_wire_are_the_formulas) {
+  for (const int size : {2, 4}) {
+    Group group(size);
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < size; ++rank) {
+      const pid_t child = ::fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) ::_exit(process_of_rank(group, rank, 1'200'000));
+      children.push_back(child);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "exit status " << WEXITSTATUS(status);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace evenkeel::trainer
