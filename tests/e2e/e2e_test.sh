@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Jobs end to end on a real Kubernetes: apply, logs, exec, suspend and resume, a killed worker, bad manifests, delete.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+. tests/lib.sh
+. tools/dev/lib.sh
+CLUSTER=tools/cluster/cluster
+NS=e2e
+k() { "$CLUSTER" kubectl -n "$NS" "$@"; }
+field() { k get tjob "$1" -o "jsonpath={$2}" 2> /dev/null; }
+phase_is() { [ "$(field "$1" .status.phase)" = "$2" ]; }
+pods_of() { k get pods -l "training.evenkeel.dev/job-name=$1" --no-headers 2> /dev/null | grep -c . || true; }
+no_pods() { [ "$(pods_of "$1")" = 0 ]; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"; [ -n "${EVENKEEL_KEEP_CLUSTER:-}" ] || "$CLUSTER" down > /dev/null 2>&1' EXIT
+
+start=$SECONDS
+check "cluster up" "$CLUSTER" up --nodes 2
+check "images" tools/image/build "$CACHE_DIR/images/evenkeel"
+check "images loaded" "$CLUSTER" load "$CACHE_DIR"/images/evenkeel/operator.tar "$CACHE_DIR"/images/evenkeel/trainer-cpu.tar
+check "helm install --wait" "$CLUSTER" helm upgrade --install evenkeel charts/evenkeel -n evenkeel-system --create-namespace --wait --timeout 120s
+check "helm upgrade to itself" "$CLUSTER" helm upgrade evenkeel charts/evenkeel -n evenkeel-system --wait --timeout 120s
+"$CLUSTER" kubectl delete namespace "$NS" --ignore-not-found --wait > /dev/null 2>&1
+"$CLUSTER" kubectl delete pv e2e-data e2e-checkpoints --ignore-not-found > /dev/null 2>&1
+"$CLUSTER" kubectl create namespace "$NS" > /dev/null
+# Pods of jobs must fit the strictest level.
+"$CLUSTER" kubectl label namespace "$NS" pod-security.kubernetes.io/enforce=restricted > /dev/null
+checkpoints=/var/tmp/evenkeel/e2e-checkpoints
+rm -rf "$checkpoints" && install -d -o 65532 -g 65532 "$checkpoints"
+sed "s/fashion-mnist-checkpoints/e2e-checkpoints/g; s/name: fashion-mnist\b/name: e2e-data/; s/volumeName: fashion-mnist$/volumeName: e2e-data/" examples/fashion-mnist-volumes.yaml > "$work/volumes.yaml"
+check "volumes" k apply -f "$work/volumes.yaml"
+
+job() { # NAME WORKERS EPOCHS-OR-STEPS [MORE TRAINING]
+  cat <<YAML
+apiVersion: training.evenkeel.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: $1}
+spec:
+  workers: {replicas: $2, resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 512Mi}}}
+  model: {preset: mlp}
+  dataset:
+    format: idx
+    path: /usr/share/datasets/fashion-mnist
+    volume: {persistentVolumeClaim: {claimName: e2e-data, readOnly: true}}
+  training: {$3, batchSize: {perReplica: 64}, optimizer: {type: sgd, learningRate: 0.02}${4:+, $4}}
+  checkpoint:
+    path: /checkpoints/$1
+    volume: {persistentVolumeClaim: {claimName: e2e-checkpoints}}
+    everySteps: 100
+YAML
+}
+
+# 1. A job from apply to the end; first step soon; the same count of right answers by an independent evaluator.
+job good 2 'epochs: 1' > "$work/good.yaml"
+applied=$(date +%s%3N)
+check "apply" k apply -f "$work/good.yaml"
+first_step() { [ "$(curl_report good | jq -r '.progress.step // 0' 2> /dev/null)" -ge 1 ] 2> /dev/null; }
+curl_report() { # through the pod's own address, as the operator does
+  local ip; ip=$(k get pod -l "training.evenkeel.dev/job-name=$1,training.evenkeel.dev/role=coordinator" -o 'jsonpath={.items[0].status.podIP}' 2> /dev/null)
+  "$CLUSTER" exec curl -sf --max-time 2 "http://$ip:9400/v1/report"
+}
+within "first committed step" 60 first_step
+echo "apply -> first committed step seen after $(($(date +%s%3N) - applied)) ms"
+within "Running" 30 phase_is good Running
+worker=$(k get pods -l training.evenkeel.dev/job-name=good,training.evenkeel.dev/rank=1,training.evenkeel.dev/role=worker -o 'jsonpath={.items[0].metadata.name}')
+contains "kubectl logs: JSON lines with the rank" '"rank":1' "$(k logs "$worker")"
+contains "kubectl exec" evenkeel-trainer "$(k exec "$worker" -- evenkeel-trainer version)"
+equal "no warning of PodSecurity" 0 "$(k get events 2> /dev/null | grep -c 'violates PodSecurity')"
+check "kubectl wait --for=condition=Complete" k wait --for=condition=Complete tjob/good --timeout=180s
+equal "phase" Succeeded "$(field good .status.phase)"
+equal "all samples of the epoch, once" 60000 "$(k get tjob good -o json | jq '[.status.replicas[].consumed] | add')"
+last=$(ls -d "$checkpoints"/good/step-* 2> /dev/null | grep -v tmp | tail -1)
+right=$("$BUILD_DIR/bin/naive_evaluator" "$last/weights.safetensors" /usr/share/datasets/fashion-mnist/t10k-{images-idx3,labels-idx1}-ubyte.gz)
+equal "an independent evaluator counts the same right answers" "correct $(k get tjob good -o json | jq '.status.progress.accuracy * 10000 | round') of 10000" "$right"
+contains "kubectl get prints the columns" Succeeded "$(k get tjob good)"
+contains "kubectl explain" stragglerThreshold "$("$CLUSTER" kubectl explain tjob.spec.balance)"
+
+# 2. Suspend with a checkpoint, resume from it.
+job pause 2 'steps: 1200' > "$work/pause.yaml"
+k apply -f "$work/pause.yaml" > /dev/null
+within "second job runs" 60 phase_is pause Running
+k patch tjob pause --type=merge -p '{"spec":{"suspend":true}}' > /dev/null
+within "Suspended" 60 phase_is pause Suspended
+within "suspended: no pods" 60 no_pods pause
+before=$(ls "$checkpoints/pause" | grep -v tmp | tail -1 | sed 's/step-0*//')
+check "suspend left a checkpoint" test "${before:-0}" -gt 0
+k patch tjob pause --type=merge -p '{"spec":{"suspend":false}}' > /dev/null
+within "runs again" 60 phase_is pause Running
+check "and completes" k wait --for=condition=Complete tjob/pause --timeout=180s
+equal "steps in all" 1200 "$(field pause .status.progress.step)"
+equal "attempt raised by the resume" 2 "$(field pause .status.attempt)"
+equal "no restart counted" 0 "$(field pause .status.restarts.countedTowardsMax)"
+equal "no sample lost or twice: consumed = steps x global batch" "$(e=$((1200 / 469)); r=$((1200 % 469)); echo $((e * 60000 + r * 128)))" \
+  "$(k get tjob pause -o json | jq '[.status.replicas[].consumed] | add')"
+
+# 3. A worker dies: one incident, one restart, and the end is the same.
+job kill 2 'steps: 900' > "$work/kill.yaml"
+k apply -f "$work/kill.yaml" > /dev/null
+within "third job runs" 60 phase_is kill Running
+checkpointed() { ls "$checkpoints/kill" 2> /dev/null | grep -v tmp | grep -q step-; }
+within "has a checkpoint" 60 checkpointed
+pod=$(k get pods -l training.evenkeel.dev/job-name=kill,training.evenkeel.dev/rank=0,training.evenkeel.dev/role=worker -o 'jsonpath={.items[0].metadata.name}')
+pid=$(pgrep -f 'evenkeel-trainer worker' | while read -r p; do tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "EVENKEEL_POD_NAME=$pod" && echo "$p"; done | head -1)
+check "SIGKILL to the worker's process" kill -9 "$pid"
+check "completes all the same" k wait --for=condition=Complete tjob/kill --timeout=180s
+equal "one restart" 1 "$(field kill .status.restarts.total)"
+equal "steps in all" 900 "$(field kill .status.progress.step)"
+
+# 4. Bad input: clear words, and nobody else suffers.
+contains "a typo is named" 'replicaz' "$(job typo 2 'epochs: 1' | sed 's/replicas/replicaz/' | k apply -f - 2>&1)"
+contains "an unknown enum value" 'strategy' "$(job enum 2 'epochs: 1' | sed 's/^spec:/spec:\n  strategy: {type: Telepathy}/' | k apply -f - 2>&1)"
+contains "minReplicas > maxReplicas" 'minReplicas' "$(job minmax 2 'epochs: 1' | sed 's/replicas: 2/replicas: 2, minReplicas: 4, maxReplicas: 3/' | k apply -f - 2>&1)"
+contains "a name of 50 characters" '49' "$(job "$(printf 'x%.0s' {1..50})" 2 'epochs: 1' | k apply -f - 2>&1)"
+job nodata 1 'epochs: 1' | sed 's|path: /usr/share/datasets/fashion-mnist|path: /nowhere|; /volume: {persistentVolumeClaim: {claimName: e2e-data/d' | k apply -f - > /dev/null
+within "missing data set: Failed" 60 phase_is nodata Failed
+contains "and says which file" /nowhere "$(k get tjob nodata -o json | jq -r '.status.conditions[] | select(.type == "Failed") | .message')"
+equal "with exit code 65" 65 "$(field nodata .status.lastFailure.exitCode)"
+equal "without a restart" 0 "$(field nodata .status.restarts.total)"
+
+# 5. The operator is killed while a job runs: no step is lost, no pod touched.
+job quiet 2 'steps: 1500' > "$work/quiet.yaml"
+k apply -f "$work/quiet.yaml" > /dev/null
+within "fourth job runs" 60 phase_is quiet Running
+uids=$(k get pods -l training.evenkeel.dev/job-name=quiet -o 'jsonpath={.items[*].metadata.uid}')
+check "SIGKILL to the operator" bash -c 'kill -9 $(pgrep -f "evenkeel-operator run" | head -1)'
+check "the job completes" k wait --for=condition=Complete tjob/quiet --timeout=180s
+equal "in its first attempt" 1 "$(field quiet .status.attempt)"
+equal "without a restart" 0 "$(field quiet .status.restarts.total)"
+contains "with the pods it had" "${uids%% *}" "$(k get pods -l training.evenkeel.dev/job-name=quiet -o 'jsonpath={.items[*].metadata.uid}')"
+
+# 6. Delete: nothing of the jobs is left.
+check "delete all jobs" k delete tjob --all --timeout=60s
+gone() { [ "$(k get pods,services,configmaps,secrets -l training.evenkeel.dev/job-name --no-headers 2> /dev/null | grep -c .)" = 0 ]; }
+within "nothing of them is left" 60 gone
+check "helm uninstall" "$CLUSTER" helm uninstall evenkeel -n evenkeel-system --wait
+contains "the CRD stays" trainingjobs.training.evenkeel.dev "$("$CLUSTER" kubectl get crd -o name)"
+echo "end to end: $((SECONDS - start)) s"
+finish_tests
