@@ -30,4 +30,7 @@ const std::vector<MetricInfo>& metric_catalogue();
 // REQUIRES: the name is in the catalogue.
 const MetricInfo& metric_info(const std::string& name);
 
+// The catalogue as a page for people, in Markdown: docs/metrics.md.
+std::string metrics_markdown();
+
 }  // namespace evenkeel::contract

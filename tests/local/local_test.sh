@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Trainer processes on this machine: one manifest, many endings. Bad input gets its message and its exit code.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+. tests/lib.sh
+. tools/dev/lib.sh
+trainer=$BUILD_DIR/bin/evenkeel-trainer
+evaluator=$BUILD_DIR/bin/naive_evaluator
+fashion=/usr/share/datasets/fashion-mnist
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# manifest FILE WORKERS TRAINING [DATA [MODEL [MORE]]]
+manifest() {
+  cat > "$1" <<YAML
+apiVersion: training.evenkeel.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: t}
+spec:
+  workers: {replicas: $2}
+  model: ${5:-{preset: mlp\}}
+  dataset: {format: idx, path: ${4:-$fashion}}
+  training: {$3}
+  checkpoint: {path: /unused, everySteps: 50}
+  restart: {failureDetectionSeconds: 2, maxRestarts: 2}
+${6:-}
+YAML
+}
+# run NAME [OPTIONS...]: exit code in $status, output in $output
+run() {
+  local name=$1; shift
+  output=$(timeout 120 "$trainer" local -f "$work/$name.yaml" --checkpoint-dir "$work/$name.ckpt" --report "$work/$name.json" "$@" 2>&1)
+  status=$?
+}
+report() { jq -r "$2" "$work/$1.json"; }
+weights() { ls -d "$work/$1.ckpt"/step-* | grep -v tmp | tail -1; }
+# O-set: D samples, image i has byte i = 255; and B-set: n images of one zero byte. Written with printf alone.
+u32() { printf '%08x' "$1" | sed 's/../\\x&/g'; }
+o_set() { # DIR D CLASSES
+  mkdir -p "$1"
+  local i j
+  { printf "$(u32 2051)$(u32 "$2")$(u32 1)$(u32 "$2")"
+    for ((i = 0; i < $2; i++)); do for ((j = 0; j < $2; j++)); do [ $i = $j ] && printf '\xff' || printf '\0'; done; done; } > "$1/train-images-idx3-ubyte"
+  { printf "$(u32 2049)$(u32 "$2")"; for ((i = 0; i < $2; i++)); do printf "\\x$(printf %02x $((i % $3)))"; done; } > "$1/train-labels-idx1-ubyte"
+  cp "$1/train-images-idx3-ubyte" "$1/t10k-images-idx3-ubyte"; cp "$1/train-labels-idx1-ubyte" "$1/t10k-labels-idx1-ubyte"
+}
+
+# 1. The main path, two ranks; an independent evaluator agrees.
+manifest "$work/good.yaml" 2 'epochs: 1, batchSize: {perReplica: 128}, optimizer: {type: sgd, learningRate: 0.02}'
+run good
+equal "one epoch on two ranks exits 0" 0 "$status"
+[ "$status" = 0 ] || tail -20 <<< "$output"
+equal "all samples once" 60000 "$(report good '[.job.status.replicas[].consumed] | add')"
+equal "an independent evaluator counts the same right answers" "correct $(report good '.job.status.progress.accuracy * 10000 | round') of 10000" \
+  "$("$evaluator" "$(weights good)/weights.safetensors" $fashion/t10k-{images-idx3,labels-idx1}-ubyte.gz)"
+check "accuracy is plausible" jq -e '.job.status.progress.accuracy > 0.75' "$work/good.json"
+
+# 2. Asked to stop: checkpoint, 143; then it goes on from there.
+manifest "$work/stop.yaml" 2 'steps: 4000, batchSize: {perReplica: 16}, optimizer: {type: sgd, learningRate: 0.01}'
+timeout 120 "$trainer" local -f "$work/stop.yaml" --checkpoint-dir "$work/stop.ckpt" > "$work/stop.log" 2>&1 &
+pid=$!
+child=
+for _ in $(seq 100); do ls -d "$work/stop.ckpt"/step-*0 > /dev/null 2>&1 && break; sleep 0.1; done
+pkill -TERM -P $pid -f 'evenkeel-trainer local' 2> /dev/null || kill -TERM $pid
+wait $pid; equal "SIGTERM: exit 143" 143 $?
+step=$(basename "$(weights stop)" | sed 's/step-0*//')
+check "SIGTERM left a checkpoint" test "${step:-0}" -gt 0
+run stop --steps $((step + 20))
+equal "and it goes on from there" 0 "$status"
+contains "saying so" "$step" "$output"
+equal "to the end" $((step + 20)) "$(report stop .job.status.progress.step)"
+
+# 3. A worker is killed: whole-job restart, every sample once all the same.
+o_set "$work/oset" 40 4
+manifest "$work/kill.yaml" 3 'steps: 3000, batchSize: {global: 6}, optimizer: {type: sgd, learningRate: 0.001, momentum: 0}, learningRate: {scaling: None}' "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 4, bias: false}]}'
+timeout 120 "$trainer" local -f "$work/kill.yaml" --checkpoint-dir "$work/kill.ckpt" --report "$work/kill.json" > "$work/kill.log" 2>&1 &
+pid=$!
+for _ in $(seq 200); do ls -d "$work/kill.ckpt"/step-*0 > /dev/null 2>&1 && break; sleep 0.05; done
+victim=$(pgrep -f 'evenkeel-trainer worker' | head -1)
+check "a worker to kill" kill -9 "$victim"
+wait $pid; equal "killed worker: the job still exits 0" 0 $?
+equal "after one restart" 1 "$(report kill .job.status.restarts.total)"
+equal "with all its steps" 3000 "$(report kill .job.status.progress.step)"
+# 40 samples in batches of 6: 7 steps an epoch; 3000 steps = 428 epochs and 4 steps of 6.
+equal "with all its samples" $((428 * 40 + 24)) "$(report kill '[.job.status.replicas[].consumed] | add')"
+
+# 4. Uneven splits and empty ranks: as one rank.
+for ranks in 1 2 3 4; do
+  manifest "$work/o$ranks.yaml" "$ranks" 'epochs: 2, batchSize: {global: 3}, optimizer: {type: sgd, learningRate: 0.001, momentum: 0}, learningRate: {scaling: None}' "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 4, bias: false}]}'
+  run "o$ranks"
+  equal "$ranks ranks, batch of 3: exit 0" 0 "$status"
+  equal "$ranks ranks: every sample twice" 80 "$(report "o$ranks" '[.job.status.replicas[].consumed] | add')"
+done
+
+# 5. Bad input.
+bad() { # TEXT EXPECTED-STATUS NEEDLE
+  equal "$1: exit code" "$2" "$status"
+  contains "$1: message" "$3" "$output"
+}
+plain='epochs: 1, batchSize: {global: 4}'
+manifest "$work/missing.yaml" 1 "$plain" /nowhere; run missing; bad "missing data set" 65 "/nowhere"
+mkdir -p "$work/cut" && cp $fashion/*.gz "$work/cut/" && gunzip "$work"/cut/t10k* "$work"/cut/train* && truncate -s 1000000 "$work/cut/train-images-idx3-ubyte"
+manifest "$work/cutjob.yaml" 1 "$plain" "$work/cut"; run cutjob; bad "truncated images" 65 "train-images-idx3-ubyte"
+contains "truncated images: says how much is missing" "1000000" "$output"
+cp -r "$work/oset" "$work/label"; printf '\x09' | dd of="$work/label/train-labels-idx1-ubyte" bs=1 seek=11 conv=notrunc status=none
+manifest "$work/labeljob.yaml" 1 "$plain" "$work/label" '{layers: [{type: flatten}, {type: dense, units: 4}], options: {numClasses: 4}}'; run labeljob
+bad "label out of range" 65 "record 3"; contains "label out of range: offset" "11" "$output"
+manifest "$work/typo.yaml" 1 "epoch: 1, batchSize: {global: 4}"; run typo; bad "typo" 64 "epoch"
+manifest "$work/enum.yaml" 1 "$plain, precision: fp7"; run enum; bad "unknown enum" 64 "fp7"
+manifest "$work/later.yaml" 1 "$plain, precision: bf16"; run later; bad "not built yet" 64 "precision"
+printf 'a: [1, 2\n' > "$work/yaml.yaml"; run yaml; bad "broken YAML" 64 "line"
+run nofile; bad "no such manifest" 64 "nofile.yaml"
+manifest "$work/shape.yaml" 1 "$plain" "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 3}]}'; run shape; bad "fewer outputs than classes" 65 "classes"
+manifest "$work/nan.yaml" 2 'steps: 10, batchSize: {global: 64}, optimizer: {type: sgd, learningRate: 1.0e+30}, learningRate: {scaling: None}' "$fashion" '{layers: [{type: flatten}, {type: dense, units: 64}, {type: dense, units: 10}]}' ; run nan; bad "numbers run away" 76 "step"
+finish_tests
