@@ -41,12 +41,15 @@ Result<HttpResponse> read_response(Socket& socket, MonotonicTime deadline, std::
     EVENKEEL_ASSIGN(const std::size_t got, socket.receive_some({static_cast<std::byte*>(space.data()), space.size()},
                                                                deadline, nullptr));
     buffer.commit(got);
+    if (got == 0 && !parser.got_some()) return parse_error(http::error::end_of_stream, max_bytes);
     if (got == 0) {
       parser.put_eof(error);
     } else {
       buffer.consume(parser.put(buffer.data(), error));
     }
     if (error == http::error::need_more) error = {};
+    // Judged here too: the library lets a body of known length pass its own limit.
+    if (!error && parser.get().body().size() > max_bytes) error = http::error::body_limit;
     if (error) return parse_error(error, max_bytes);
     if (got == 0 && !parser.is_done()) return parse_error(http::error::partial_message, max_bytes);
   }

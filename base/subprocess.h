@@ -14,13 +14,14 @@
 
 namespace evenkeel::base {
 
+// Initialised member by member, so that a designated initialiser may leave any of them out.
 struct SubprocessOptions {
-  std::vector<std::string> argv;           // argv[0] is looked for in PATH unless it holds a slash
-  std::map<std::string, std::string> env;  // over our own environment
-  std::string directory;                   // empty: ours
+  std::vector<std::string> argv{};  // argv[0] is looked for in PATH unless it holds a slash
+  std::map<std::string, std::string> env{};  // over our own environment
+  std::string directory{};  // empty: ours
   // Where its output goes; empty: to ours. Files are appended to. One file for both is fine.
-  std::string stdout_file;
-  std::string stderr_file;
+  std::string stdout_file{};
+  std::string stderr_file{};
   bool pipe_stdout = false;  // to be read from stdout_fd()
 };
 
