@@ -80,11 +80,13 @@ assets_helm() {
   rm -rf "$folder"
 }
 
-# One part's line is printed only when there is something to build.
+# Lines are printed only when there is something to make: one before, because a build is silent for minutes.
 assets_part() { # PROGRAM FUNCTION ARGUMENTS...
   local program=$1
   shift
-  asset_present "$program" || part "make $program" "$@"
+  asset_present "$program" && return 0
+  say "  making $program ..."
+  part "made $program" "$@"
 }
 
 assets_api_server() {

@@ -71,8 +71,12 @@ image_import() { # NODE ARCHIVE NAME DIGEST
   if [[ $(node_ctr "$node" images ls "name==$name" 2>/dev/null | awk 'NR == 2 {print $3}') == "$digest" ]]; then
     return 0
   fi
-  node_ctr "$node" images import --local "$archive" >/dev/null ||
-    die "containerd of $node could not import $archive; see $STATE_DIR/logs/$node-containerd.log"
+  local log
+  log=$(log_file "$node-import")
+  node_ctr "$node" images import --local "$archive" >"$log" 2>&1 || {
+    tail -5 "$log" >&2
+    die "containerd of $node could not import $archive; see also $(log_file "$node-containerd")"
+  }
 }
 
 image_load() { # IMAGE_OR_ARCHIVE

@@ -17,7 +17,7 @@ cluster_is_complete() {
 
 # What an interrupted `up` left is used further. What a reboot or an interrupted `down` left is cleared first.
 cluster_clear_remains() {
-  [[ -e $STATE_DIR/pki || -e $NAMESPACE_FILE ]] || return 0
+  [[ -e $STATE_DIR/pki || -e $STATE_DIR/going-down || -e $NAMESPACE_FILE ]] || return 0
   if [[ -e $STATE_DIR/going-down ]] || ! network_exists; then
     part "clear what an earlier cluster left" cluster_remove
   fi

@@ -17,6 +17,8 @@ network_up() {
   network_add_address "$API_ADDRESS"
   network_add_address "$DNS_ADDRESS"
   inside bash -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+  # kube-proxy translates a service's address only in packets that have a route: programs of `exec` need one.
+  inside ip route replace "$SERVICE_RANGE" dev lo src "$API_ADDRESS"
   network_pod_config
 }
 
