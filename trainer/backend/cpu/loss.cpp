@@ -38,22 +38,28 @@ class Loss : public LossOperator {
   }
 
  private:
-  // dz may lie on z: each logit is read for the last time before its gradient is written.
+  // dz may lie on z: each logit is read for the last time before its place is written.
   void add_sample(const float* z, float* dz, std::int32_t label) {
     std::int64_t best = 0;
     for (std::int64_t k = 1; k < classes_; ++k) {
       if (z[k] > z[best]) best = k;
     }
     const float max = z[best];
+    const float margin = max - z[label];
     float sum = 0.0f;
-    for (std::int64_t k = 0; k < classes_; ++k) sum += std::exp(z[k] - max);
-    sums_.loss += std::log(sum) + max - z[label];
+    for (std::int64_t k = 0; k < classes_; ++k) {
+      const float e = std::exp(z[k] - max);
+      sum += e;
+      if (dz != nullptr) dz[k] = e;
+    }
+    sums_.loss += std::log(sum) + margin;
     sums_.count += 1;
     // Not finite: no class has won, whatever index is left over.
     sums_.correct += best == label && std::isfinite(sum);
     if (dz == nullptr) return;
     const float scale = 1.0f / sum;
-    for (std::int64_t k = 0; k < classes_; ++k) dz[k] = std::exp(z[k] - max) * scale - (k == label ? 1.0f : 0.0f);
+    for (std::int64_t k = 0; k < classes_; ++k) dz[k] *= scale;
+    dz[label] -= 1.0f;
   }
 
   TensorId z_id_, dz_id_;
