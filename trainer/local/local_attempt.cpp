@@ -1,0 +1,234 @@
+#include "trainer/local/local_attempt.h"
+
+#include <signal.h>
+
+#include <array>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/http.h"
+#include "base/socket.h"
+#include "contract/env.h"
+#include "contract/exit_codes.h"
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::MonotonicTime;
+using base::Result;
+using base::Status;
+
+constexpr char kHost[] = "127.0.0.1";
+constexpr base::Duration kPoll = std::chrono::milliseconds(500);
+// After the first process has failed, for the coordinator to hear of it and to tell the others.
+constexpr base::Duration kFailureGrace = std::chrono::seconds(8);
+// After the coordinator has ended, beyond spec.metrics.linger.
+constexpr base::Duration kEndGrace = std::chrono::seconds(15);
+// After SIGTERM: the steps that are planned, and a checkpoint.
+constexpr base::Duration kStopGrace = std::chrono::seconds(300);
+
+MonotonicTime now() { return base::real_clock().now(); }
+
+// Free now. Another program may take it before our child does: the child says so and the attempt is made again.
+Result<std::vector<std::uint16_t>> free_ports(std::size_t count) {
+  std::vector<base::Listener> held;
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i < count; ++i) {
+    EVENKEEL_ASSIGN(base::Listener listener, base::Listener::open({kHost, 0}));
+    ports.push_back(listener.port());
+    held.push_back(std::move(listener));
+  }
+  return ports;
+}
+
+struct Child {
+  std::string name;
+  int rank = -1;  // -1: the coordinator
+  base::Subprocess process;
+  std::optional<int> exit_code;
+};
+
+class Attempt {
+ public:
+  explicit Attempt(const AttemptOptions& options) : options_(options) {}
+
+  Status start();
+  AttemptEnd run();
+
+ private:
+  std::string file(const std::string& name) const { return options_.directory + "/" + name; }
+  std::map<std::string, std::string> environment(const std::string& role, int rank, const std::string& name) const;
+  Status start_child(const std::string& role, int rank);
+  void look_at_children();
+  void set_deadline(base::Duration from_now) { deadline_ = std::min(deadline_, now() + from_now); }
+  void poll_report();
+  bool all_ended() const;
+  AttemptEnd judge();
+
+  const AttemptOptions& options_;
+  contract::TrainerConfig config_;
+  std::vector<std::uint16_t> metrics_ports_;  // coordinator, then ranks
+  std::vector<Child> children_;
+  contract::JobReport report_;
+  MonotonicTime deadline_ = MonotonicTime::max();
+  bool stopping_ = false;
+  bool killed_ = false;
+};
+
+Status Attempt::start() {
+  config_ = options_.config;
+  const std::size_t processes = static_cast<std::size_t>(config_.ranks) + 1;
+  EVENKEEL_ASSIGN(std::vector<std::uint16_t> ports, free_ports(processes + 1));
+  config_.coordinator_host = kHost;
+  config_.coordinator_port = ports.back();
+  ports.pop_back();
+  if (options_.metrics_port_base) {
+    for (std::size_t i = 0; i < ports.size(); ++i) ports[i] = static_cast<std::uint16_t>(*options_.metrics_port_base + static_cast<int>(i));
+  }
+  metrics_ports_ = std::move(ports);
+  const std::string text = base::dump_json(contract::to_json(config_), 1);
+  const std::array<std::string_view, 1> pieces{text};
+  EVENKEEL_TRY(base::real_files().write_synced(file("trainer.json"), pieces));
+  EVENKEEL_TRY(start_child("coordinator", -1));
+  for (int rank = 0; rank < config_.ranks; ++rank) EVENKEEL_TRY(start_child("worker", rank));
+  return {};
+}
+
+std::map<std::string, std::string> Attempt::environment(const std::string& role, int rank, const std::string& name) const {
+  using namespace contract;
+  std::map<std::string, std::string> env;
+  env[kEnvConfig] = file("trainer.json");
+  env[kEnvKeyFile] = file("key");
+  env[kEnvRole] = role;
+  env[kEnvRank] = std::to_string(std::max(rank, 0));
+  env[kEnvIncarnation] = std::to_string(config_.attempt);
+  env[kEnvPodName] = config_.job_name + "-" + name;
+  env[kEnvPodUid] = config_.job_uid + "-" + name + "-" + std::to_string(config_.attempt);
+  env[kEnvPodIp] = kHost;
+  env[kEnvNodeName] = options_.node_name;
+  env[kEnvTerminationLog] = file(name + ".end");
+  env[kEnvMetricsPort] = std::to_string(metrics_ports_[static_cast<std::size_t>(rank + 1)]);
+  env[kEnvDataPort] = "0";
+  return env;
+}
+
+Status Attempt::start_child(const std::string& role, int rank) {
+  const std::string name = rank < 0 ? role : role + "-" + std::to_string(rank);
+  base::SubprocessOptions process;
+  process.argv = {options_.program, role};
+  if (const auto procs = options_.cgroup_procs.find(rank); procs != options_.cgroup_procs.end()) {
+    // Enters the cgroup, then becomes the trainer: it sees its limit from its first instruction.
+    process.argv = {"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", procs->second, options_.program, role};
+  }
+  process.env = environment(role, rank, name);
+  process.stdout_file = file(name + ".log");
+  process.stderr_file = file(name + ".log");
+  (void)base::real_files().remove_all(file(name + ".end"));
+  EVENKEEL_ASSIGN(base::Subprocess started, base::Subprocess::start(process));
+  children_.push_back({name, rank, std::move(started), std::nullopt});
+  return {};
+}
+
+bool Attempt::all_ended() const {
+  for (const Child& child : children_) {
+    if (!child.exit_code) return false;
+  }
+  return true;
+}
+
+void Attempt::look_at_children() {
+  for (Child& child : children_) {
+    if (child.exit_code) continue;
+    child.exit_code = child.process.exit_code();
+    if (!child.exit_code) continue;
+    if (child.rank < 0) {
+      set_deadline(kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds));
+    } else if (*child.exit_code != 0 && !stopping_) {
+      set_deadline(kFailureGrace + std::chrono::seconds(config_.spec.restart.failure_detection_seconds));
+    }
+  }
+}
+
+void Attempt::poll_report() {
+  const auto answer = base::http_get(kHost, metrics_ports_[0], contract::kReportPath, std::chrono::seconds(2), contract::kMaxReportBytes);
+  if (!answer.ok() || answer->status != 200) return;  // starting, or gone
+  const auto json = base::parse_json(answer->body);
+  if (!json.ok()) return;
+  auto report = contract::decode_report(*json);
+  if (!report.ok()) return;
+  report_ = std::move(*report);
+  if (options_.on_report) options_.on_report(report_);
+}
+
+AttemptEnd Attempt::run() {
+  while (true) {
+    look_at_children();
+    if (all_ended()) break;
+    if (now() >= deadline_ && !killed_) {
+      killed_ = true;
+      for (Child& child : children_) child.process.signal(SIGKILL);
+    }
+    if (options_.stop != nullptr && options_.stop->requested() && !stopping_) {
+      stopping_ = true;
+      set_deadline(kStopGrace);
+      for (Child& child : children_) child.process.signal(SIGTERM);
+    }
+    if (!children_.front().exit_code) poll_report();
+    // Ends early when the coordinator ends, or when a person presses ^C.
+    if (!children_.front().exit_code) {
+      (void)children_.front().process.wait(now() + kPoll, options_.stop != nullptr && !stopping_ ? &options_.stop->waker() : nullptr);
+    } else {
+      base::real_clock().sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+  return judge();
+}
+
+// The coordinator knows best why it ended; where it did not end by itself, the first worker that failed.
+AttemptEnd Attempt::judge() {
+  AttemptEnd end;
+  end.report = report_;
+  const auto text = base::real_files().read(file("coordinator.end"), contract::kMaxTerminationMessageBytes);
+  if (text.ok()) {
+    const auto json = base::parse_json(*text);
+    auto last = json.ok() ? contract::decode_report(*json) : Result<contract::JobReport>(json.error());
+    if (last.ok()) {
+      // Long reports lose replicas on their way into the file.
+      if (last->replicas.size() < report_.replicas.size()) last->replicas = report_.replicas;
+      end.report = std::move(*last);
+    }
+  }
+  const int coordinator = *children_.front().exit_code;
+  end.exit_code = coordinator;
+  end.reason = end.report.message;
+  if (end.report.failure) {
+    end.culprit = end.report.failure->rank;
+    end.exit_code = coordinator == 0 ? 0 : end.report.failure->exit_code;
+    end.reason = end.report.failure->reason;
+  }
+  if (coordinator == 0 || coordinator == static_cast<int>(contract::ExitCode::kStopped)) {
+    end.exit_code = coordinator;
+    return end;
+  }
+  if (!killed_ && end.report.failure) return end;
+  for (const Child& child : children_) {
+    const int code = *child.exit_code;
+    if (child.rank < 0 || code == 0 || code == 128 + SIGKILL) continue;
+    const auto words = base::real_files().read(file(child.name + ".end"), 64u << 10);
+    end.culprit = child.rank;
+    end.exit_code = code;
+    end.reason = child.name + ": " + (words.ok() ? contract::parse_worker_termination(*words).reason : "no reason given");
+    if (code != static_cast<int>(contract::ExitCode::kTryAgain)) break;
+  }
+  return end;
+}
+
+}  // namespace
+
+Result<AttemptEnd> run_attempt(const AttemptOptions& options) {
+  Attempt attempt(options);
+  EVENKEEL_TRY(attempt.start());
+  return attempt.run();
+}
+
+}  // namespace evenkeel::trainer

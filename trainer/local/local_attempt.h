@@ -1,0 +1,40 @@
+// One attempt of a local job: its processes from start to end. Called by run_local.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/signals.h"
+#include "base/subprocess.h"
+#include "contract/report.h"
+#include "contract/trainer_config.h"
+#include "trainer/local/cpu_cgroups.h"
+
+namespace evenkeel::trainer {
+
+struct AttemptOptions {
+  std::string program;
+  std::string directory;  // for configuration, key, logs
+  std::string node_name;
+  contract::TrainerConfig config;
+  std::optional<int> metrics_port_base;
+  std::map<int, std::string> cgroup_procs;  // by rank: where to enter before the trainer starts
+  const base::StopSignal* stop = nullptr;
+  std::function<void(const contract::JobReport&)> on_report;
+};
+
+struct AttemptEnd {
+  int exit_code = 70;
+  int culprit = -1;  // rank, or -1
+  std::string reason;
+  contract::JobReport report;  // the last one
+};
+
+// Blocks until all of the attempt's processes have ended. Errors: they could not be started.
+base::Result<AttemptEnd> run_attempt(const AttemptOptions& options);
+
+}  // namespace evenkeel::trainer

@@ -1,0 +1,266 @@
+#include "trainer/local/local_run.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/time_text.h"
+#include "contract/exit_codes.h"
+#include "trainer/config/manifest.h"
+#include "trainer/local/cpu_cgroups.h"
+#include "trainer/local/local_attempt.h"
+#include "trainer/local/local_manifest.h"
+#include "trainer/local/local_status.h"
+#include "trainer/local/local_table.h"
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Json;
+using base::Result;
+using base::Status;
+using contract::ExitCode;
+
+constexpr double kLineEverySeconds = 2;  // without a terminal
+constexpr double kLongestBackoffSeconds = 300;
+
+double now_s() { return base::seconds(base::real_clock().now().time_since_epoch()); }
+std::string wall_text() { return base::to_rfc3339(base::real_clock().wall_now()); }
+
+// A folder of our own, removed at the end unless somebody will want to read what is in it.
+class RunFolder {
+ public:
+  static Result<RunFolder> make() {
+    const char* parent = ::getenv("TMPDIR");
+    std::string path = std::string(parent != nullptr && *parent != 0 ? parent : "/tmp") + "/evenkeel-local-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return Error{ErrorCode::kIo, "cannot make a folder " + path + "; set TMPDIR to one that can be written"};
+    return RunFolder(path);
+  }
+  RunFolder(RunFolder&& other) noexcept : path_(std::exchange(other.path_, "")), keep_(other.keep_) {}
+  RunFolder& operator=(RunFolder&&) = delete;
+  ~RunFolder() {
+    if (!path_.empty() && !keep_) (void)base::real_files().remove_all(path_);
+  }
+  const std::string& path() const { return path_; }
+  void keep() { keep_ = true; }
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+  bool keep_ = false;
+};
+
+Status write_file(const std::string& path, const std::string& text) {
+  const std::array<std::string_view, 1> pieces{text};
+  return base::real_files().write_synced(path, pieces);
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+contract::RestartAction action_for(const contract::RestartSpec& restart, int exit_code) {
+  for (const contract::RestartRule& rule : restart.rules) {
+    if (std::find(rule.on_exit_codes.begin(), rule.on_exit_codes.end(), exit_code) != rule.on_exit_codes.end()) return rule.action;
+  }
+  return contract::RestartAction::kRestart;
+}
+
+class LocalRun {
+ public:
+  LocalRun(const LocalOptions& options, const LocalEnvironment& environment) : options_(options), environment_(environment) {}
+  Result<int> run();
+
+ private:
+  Result<int> run_attempts();
+  void limit_cpu();
+  AttemptOptions attempt_options();
+  bool try_again(const AttemptEnd& end);
+  void show(const contract::JobReport& report);
+  Status write_report(const AttemptEnd& end, int exit_code);
+  Json cpu_json() const;
+  std::ostream& out() { return *environment_.out; }
+  bool stop_requested() const { return environment_.stop != nullptr && environment_.stop->requested(); }
+
+  const LocalOptions& options_;
+  const LocalEnvironment& environment_;
+  contract::TrainingJob job_;
+  std::optional<RunFolder> folder_;
+  std::unique_ptr<CpuCgroups> cgroups_;
+  std::map<int, std::string> cgroup_procs_;
+  std::uint32_t attempt_ = 1;
+  int restarts_ = 0;
+  double started_ = now_s();
+  std::string started_text_ = wall_text();
+  std::optional<double> first_step_s_;
+  Redraw redraw_;
+  double next_line_ = 0;
+};
+
+Result<int> LocalRun::run() {
+  EVENKEEL_ASSIGN(Json manifest, load_manifest(options_.manifest, base::real_files()));
+  EVENKEEL_ASSIGN(job_, local_job(std::move(manifest), options_));
+  if (job_.meta.uid.empty()) job_.meta.uid = "local-" + base::to_hex(base::random_bytes(8));
+  if (job_.meta.name_space.empty()) job_.meta.name_space = "local";
+  EVENKEEL_ASSIGN(RunFolder folder, RunFolder::make());
+  folder_.emplace(std::move(folder));
+  EVENKEEL_TRY(write_file(folder_->path() + "/key", base::random_bytes(32)));
+  limit_cpu();
+  return run_attempts();
+}
+
+Result<int> LocalRun::run_attempts() {
+  while (true) {
+    EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt_options()));
+    if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end)) continue;
+    out() << summary_text(end.report, now_s() - started_, end.exit_code);
+    if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped)) {
+      folder_->keep();
+      out() << "failed with exit code " << end.exit_code << ": " << end.reason << "\nlogs: " << folder_->path() << "\n";
+    }
+    out() << std::flush;
+    EVENKEEL_TRY(write_report(end, end.exit_code));
+    return end.exit_code;
+  }
+}
+
+// One warning where it cannot be done; the job runs all the same, only without the unequal machines.
+void LocalRun::limit_cpu() {
+  for (int rank = 0; rank < job_.spec.ranks(); ++rank) {
+    const double cores = cpu_limit_of(job_.spec, rank / job_.spec.workers.devices_per_replica);
+    if (cores <= 0) continue;
+    Status status;
+    if (!cgroups_) {
+      auto made = CpuCgroups::make(environment_.cgroup_root);
+      if (made.ok()) {
+        cgroups_ = std::move(*made);
+      } else {
+        status = made.error();
+      }
+    }
+    if (status.ok()) {
+      auto procs = cgroups_->limit(rank, cores);
+      if (procs.ok()) {
+        cgroup_procs_[rank] = *procs;
+        continue;
+      }
+      status = procs.error();
+    }
+    out() << "warning: CPU limits are not applied: " << status.error().message << " (needs root and a writable cgroup)\n";
+    cgroup_procs_.clear();
+    return;
+  }
+}
+
+AttemptOptions LocalRun::attempt_options() {
+  AttemptOptions options;
+  options.program = environment_.program;
+  options.directory = folder_->path();
+  options.node_name = host_name();
+  options.config.job_name = job_.meta.name;
+  options.config.job_namespace = job_.meta.name_space;
+  options.config.job_uid = job_.meta.uid;
+  options.config.attempt = attempt_;
+  options.config.coordinator_incarnation = attempt_;
+  options.config.ranks = job_.spec.ranks();
+  options.config.spec_json = job_.spec_json;
+  options.config.spec = job_.spec;
+  options.metrics_port_base = options_.metrics_port_base;
+  options.cgroup_procs = cgroup_procs_;
+  options.stop = environment_.stop;
+  options.on_report = [this](const contract::JobReport& report) { show(report); };
+  return options;
+}
+
+// The operator's rules: first replacement at once, then 1 s doubling; codes that cannot get better fail the job.
+bool LocalRun::try_again(const AttemptEnd& end) {
+  const contract::RestartAction action = action_for(job_.spec.restart, end.exit_code);
+  if (stop_requested() || action == contract::RestartAction::kFailJob) return false;
+  if (action == contract::RestartAction::kRestart && restarts_ >= job_.spec.restart.max_restarts) {
+    out() << "restart.maxRestarts (" << job_.spec.restart.max_restarts << ") is reached\n";
+    return false;
+  }
+  out() << "attempt " << attempt_ << " ended with exit code " << end.exit_code << " (" << end.reason << "); the job starts again\n"
+        << std::flush;
+  redraw_ = Redraw();
+  const double pause = restarts_ == 0 ? 0 : std::min(kLongestBackoffSeconds, std::pow(2.0, restarts_ - 1));
+  ++restarts_;
+  ++attempt_;
+  if (environment_.stop != nullptr) return !environment_.stop->wait(base::real_clock().now() + base::from_seconds(pause));
+  base::real_clock().sleep_for(base::from_seconds(pause));
+  return true;
+}
+
+void LocalRun::show(const contract::JobReport& report) {
+  const double elapsed = now_s() - started_;
+  if (!first_step_s_ && report.progress.step > 0) first_step_s_ = elapsed;
+  if (environment_.terminal) {
+    out() << redraw_.frame(table_text(report, elapsed)) << std::flush;
+    return;
+  }
+  if (elapsed < next_line_) return;
+  next_line_ = elapsed + kLineEverySeconds;
+  out() << line_text(report, elapsed) << "\n" << std::flush;
+}
+
+Json LocalRun::cpu_json() const {
+  Json list = Json::array();
+  for (int rank = 0; rank < job_.spec.ranks(); ++rank) {
+    Json entry{{"rank", rank}, {"limitCores", nullptr}};
+    const auto use = cgroups_ ? cgroups_->read(rank) : std::nullopt;
+    if (use && cgroup_procs_.count(rank) > 0) {
+      entry["limitCores"] = use->limit_cores;
+      entry["periods"] = use->periods;
+      entry["throttledPeriods"] = use->throttled_periods;
+      entry["throttledSeconds"] = use->throttled_seconds;
+      entry["source"] = use->source;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Status LocalRun::write_report(const AttemptEnd& end, int exit_code) {
+  if (options_.report.empty()) return {};
+  LocalOutcome outcome;
+  outcome.phase = exit_code == 0 ? "Succeeded" : exit_code == static_cast<int>(ExitCode::kStopped) ? "Suspended" : "Failed";
+  outcome.restarts = restarts_;
+  outcome.start_time = started_text_;
+  outcome.completion_time = wall_text();
+  Json report;
+  report["suite"] = "local";
+  report["date"] = outcome.completion_time;
+  report["machine"] = {{"name", host_name()}, {"cores", std::thread::hardware_concurrency()}};
+  report["versions"] = {{"evenkeel", EVENKEEL_VERSION}};
+  report["timings"] = {{"total", now_s() - started_}};
+  if (first_step_s_) report["timings"]["firstStep"] = *first_step_s_;
+  report["exitCode"] = exit_code;
+  report["job"] = job_object(job_, end.report, outcome);
+  report["cpu"] = cpu_json();
+  report["sentence"] = end.report.diagnosis.message;
+  Status written = write_file(options_.report, base::dump_json(report, 2) + "\n");
+  if (!written.ok()) return base::with_context("--report", written.error());
+  return {};
+}
+
+}  // namespace
+
+int run_local(const LocalOptions& options, const LocalEnvironment& environment) {
+  LocalRun run(options, environment);
+  const Result<int> code = run.run();
+  if (code.ok()) return *code;
+  *environment.out << "evenkeel-trainer local: " << code.error().message << std::endl;
+  return static_cast<int>(contract::exit_code_of(code.error().code));
+}
+
+}  // namespace evenkeel::trainer
