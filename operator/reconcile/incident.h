@@ -1,0 +1,18 @@
+// An incident: pods of the attempt failed or went away. It leads to one restart, to the end of the job, or to a short
+// wait for the pod that is the cause. Called by reconcile. Pure.
+#pragma once
+
+#include "operator/reconcile/turn.h"
+
+namespace evenkeel::oper {
+
+enum class IncidentResult {
+  kNone,       // all is well
+  kWaiting,    // some lost a peer; the peer is not known yet
+  kRestarted,  // attempt and counters are raised; the old pods have to go
+  kEnded,      // the job has failed
+};
+
+IncidentResult handle_incident(Turn& turn);
+
+}  // namespace evenkeel::oper

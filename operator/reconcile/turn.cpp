@@ -1,0 +1,98 @@
+#include "operator/reconcile/turn.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "operator/reconcile/phase_policy.h"
+#include "operator/reconcile/text.h"
+#include "operator/reconcile/time_accounting.h"
+#include "operator/reconcile/worker_counts.h"
+#include "operator/render/metadata.h"
+
+namespace evenkeel::oper {
+namespace {
+
+// Members that only tell how the training goes: worth writing, but not at once.
+Json without_progress(Json status) {
+  for (const char* member : {"progress", "time", "balance", "diagnosis", "replicas"}) status.erase(member);
+  return status;
+}
+
+void note_name_conflicts(Turn& turn) {
+  const auto& conflicts = turn.observed.name_conflicts;
+  if (conflicts.empty()) {
+    if (turn.status.conditions.contains(kConditionNameConflict)) turn.condition(kConditionNameConflict, false, "Resolved", "all names are ours");
+    return;
+  }
+  const auto& [what, who] = *conflicts.begin();
+  const std::string message = what + " is taken: " + who + "; it goes on when the name is free";
+  if (!is_true(turn.status.conditions, kConditionNameConflict)) turn.event(true, "NameConflict", message);
+  turn.condition(kConditionNameConflict, true, "NameTaken", message);
+}
+
+}  // namespace
+
+Turn::Turn(const contract::TrainingJob& job_in, const Observed& observed_in, WallTimeValue now_in, const ReconcileOptions& options_in)
+    : job(job_in), observed(observed_in), now(now_in), options(options_in), before(decode_status(job_in.status_json)), status(before) {
+  look_at_children();
+}
+
+void Turn::look_at_children() {
+  children = sort_children(job.meta, observed.pods, observed.services, observed.config_maps, status.attempt);
+  report = report_of_attempt(observed.report, job.meta.uid, status.attempt);
+  if (status.attempt == 0) return;
+  plan = make_plan(job, status.attempt, std::max<std::int64_t>(1, status.incarnation));
+  keep_planned(children, plan);
+  if (coordinator() == nullptr) return;
+  if (auto last = last_words(*coordinator(), job.meta.uid)) report = std::move(last);
+}
+
+void Turn::raise_attempt() {
+  status.attempt = std::max(status.attempt, children.newest_attempt) + 1;
+  ++status.incarnation;
+  look_at_children();
+}
+
+void Turn::condition(const char* type, bool is_true, const std::string& reason, const std::string& message) {
+  set_condition(status.conditions, type, {is_true, reason, message}, job.meta.generation, now);
+}
+
+void Turn::event(bool warning, const std::string& reason, const std::string& message) {
+  decision.events.push_back({warning, reason, fit_text(message)});
+}
+
+void Turn::request(std::vector<Request> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(decision.requests));
+}
+
+const Pod* Turn::coordinator() const {
+  return plan.pods.empty() ? nullptr : pod_named(children.current, plan.pods.front().name);
+}
+
+std::optional<contract::JobReport> last_words(const Pod& coordinator, const std::string& job_uid) {
+  if (coordinator.role != contract::Role::kCoordinator || coordinator.termination_message.empty()) return std::nullopt;
+  const auto json = base::parse_json(coordinator.termination_message, {contract::kMaxReportBytes, 16});
+  if (!json.ok()) return std::nullopt;
+  auto report = contract::decode_report(*json);
+  if (!report.ok()) return std::nullopt;
+  return report_of_attempt(std::move(report).value(), job_uid, coordinator.attempt);
+}
+
+Decision close(Turn& turn) {
+  turn.status.observed_generation = std::max(turn.before.observed_generation, turn.job.meta.generation);
+  turn.status.selector = worker_selector(turn.job.meta.uid);
+  turn.status.workers = count_workers(turn.status, turn.children, turn.job.spec.workers.replicas);
+  if (!is_terminal(turn.status.phase)) note_name_conflicts(turn);
+  for (auto& [type, condition] : turn.status.conditions) condition.observed_generation = turn.status.observed_generation;
+  const Json stored = to_json(turn.before);
+  if (!same_json(stored, to_json(turn.status))) {
+    turn.status.time = book_time(turn.before, turn.report, turn.now);
+    Json next = to_json(turn.status);
+    turn.decision.status_is_urgent = !same_json(without_progress(stored), without_progress(next));
+    turn.decision.status = std::move(next);
+  }
+  if (const auto at = turn.wake.at()) turn.decision.requeue_after = std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(10), *at - turn.now);
+  return std::move(turn.decision);
+}
+
+}  // namespace evenkeel::oper
