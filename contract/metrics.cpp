@@ -130,6 +130,15 @@ void add_operator(std::vector<MetricInfo>& out) {
   add("workqueue_unfinished_work_seconds", MetricType::kGauge, "Seconds of work in progress.", {kController, kQueue});
   add("workqueue_longest_running_processor_seconds", MetricType::kGauge, "Age of the oldest work in progress.", {kController, kQueue});
   add("workqueue_retries_total", MetricType::kCounter, "Keys added again after an error.", {kController, kQueue});
+  // Buckets of client-go.
+  const std::vector<double> latency{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+  const std::vector<double> sizes{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
+  add("rest_client_request_retries_total", MetricType::kCounter, "Requests sent again.", {{"code", {}}, {"verb", {}}, {"host", {}}});
+  add("rest_client_request_duration_seconds", MetricType::kHistogram, "Time of a request.", {{"verb", {}}, {"host", {}}}, latency);
+  add("rest_client_rate_limiter_duration_seconds", MetricType::kHistogram, "Time a request waits for the client's own limit.", {{"verb", {}}, {"host", {}}}, latency);
+  add("rest_client_request_size_bytes", MetricType::kHistogram, "Size of a request's body.", {{"verb", {}}, {"host", {}}}, sizes);
+  add("rest_client_response_size_bytes", MetricType::kHistogram, "Size of an answer's body.", {{"verb", {}}, {"host", {}}}, sizes);
+  add("evenkeel_operator_pod_operations_total", MetricType::kCounter, "Pods made and deleted.", {{"operation", {"create", "delete"}}, {"result", {"success", "error"}}});
   add("rest_client_requests_total", MetricType::kCounter, "Requests to the API server by code and method.", {{"code", {}}, {"method", {}}, {"host", {}}});
 }
 
