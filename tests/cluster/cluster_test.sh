@@ -22,17 +22,18 @@ check() { # "what must hold" COMMAND...
   fi
 }
 
-# Everything on the host that a cluster could leave behind.
+# Everything on the host that a cluster could leave behind. A folder that does not exist holds nothing.
 host_footprint() {
   echo "links:" && ip -o link | awk '{print $2}' | sort
   echo "namespaces:" && ip netns list | awk '{print $1}' | sort
   echo "mounts:" && awk '{print $5}' /proc/self/mountinfo | sort
   echo "cgroups:" && find /sys/fs/cgroup -maxdepth 3 -type d -path '*/k8s.io*' | sort
-  echo "shim sockets:" && ls /run/containerd/s 2>/dev/null | sort
-  echo "pod logs:" && ls /var/log/containers /var/log/pods 2>/dev/null | sort
-  echo "addresses:" && ls /var/lib/cni/results 2>/dev/null | sort
-  echo "rules:" && iptables-save 2>/dev/null | grep -v '^#' | sed 's/\[.*\]//' | sort
+  echo "shim sockets:" && folder_content /run/containerd/s
+  echo "pod logs:" && folder_content /var/log/containers && folder_content /var/log/pods
+  echo "addresses:" && folder_content /var/lib/cni/results
+  echo "rules:" && (iptables-save 2>/dev/null || true) | sed -e '/^#/d' -e 's/\[.*\]//' | sort
 }
+folder_content() { [[ ! -d $1 ]] || ls "$1" | sort; }
 
 footprint_is_as_before() { diff "$WORK/before" <(host_footprint); }
 no_process_mentions_the_state() { ! pgrep -af -- "$STATE"; }

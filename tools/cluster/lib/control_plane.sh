@@ -62,9 +62,13 @@ api_server_is_ready() {
     --key "$STATE_DIR/pki/admin.key" "$API_URL/readyz"
 }
 
+# Three seconds on an idle machine, more than a minute on one that compiles: only a server that ended is given up early.
 control_plane_wait() {
-  wait_for 60 "kube-apiserver is not ready; see $(log_file kube-apiserver)" api_server_is_ready
+  wait_for 180 "kube-apiserver is not ready; see $(log_file kube-apiserver)" api_server_is_ready_or_gone
+  process_is_alive "$(record kube-apiserver)" || die "kube-apiserver ended; see $(log_file kube-apiserver)"
 }
+
+api_server_is_ready_or_gone() { api_server_is_ready || process_is_gone "$(record kube-apiserver)"; }
 
 control_plane_controllers() { # NODE_GRACE_SECONDS
   local pki=$STATE_DIR/pki

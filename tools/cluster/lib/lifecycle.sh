@@ -51,8 +51,8 @@ cluster_bring_up() { # NODES NODE_GRACE_SECONDS
   part "pause image" each_node node_pause_image "${names[@]}"
   part "API server ready" control_plane_wait
   part "controllers, kubelets, proxy, DNS started" cluster_start_rest "$2" "${names[@]}"
-  part "$1 nodes ready" wait_for 60 "not every node is ready; see $STATE_DIR/logs" cluster_nodes_ready "$1"
-  part "default service account" wait_for 30 "no default service account; see $(log_file kube-controller-manager)" \
+  part "$1 nodes ready" wait_for 120 "not every node is ready; see $STATE_DIR/logs" cluster_nodes_ready "$1"
+  part "default service account" wait_for 120 "no default service account; see $(log_file kube-controller-manager)" \
     cluster_kubectl get serviceaccount default
   : >"$COMPLETE_MARK"
 }

@@ -103,7 +103,7 @@ node_containerd() { # NODE
 node_pause_image() { # NODE
   local archive
   archive=$(asset_path pause.tar)
-  wait_for 30 "containerd of $1 does not answer; see $(log_file "$1-containerd")" node_ctr "$1" version
+  wait_for 60 "containerd of $1 does not answer; see $(log_file "$1-containerd")" node_ctr "$1" version
   image_import "$1" "$archive" "$PAUSE_IMAGE" "$(image_digest "$archive")"
 }
 
