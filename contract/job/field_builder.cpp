@@ -15,7 +15,9 @@ std::string value_list(const std::vector<Json>& values) {
 }  // namespace
 
 FieldBuilder& FieldBuilder::only(std::vector<Json> values) {
-  field_.unbuilt_reason = "is not built in this version; use " + value_list(values);
+  // An empty list or object says no more than its absence.
+  const bool empty = values.size() == 1 && values[0].is_structured();
+  field_.unbuilt_reason = "is not built in this version; " + (empty ? "leave it out" : "use " + value_list(values));
   field_.built_values = std::move(values);
   return *this;
 }

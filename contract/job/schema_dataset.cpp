@@ -72,6 +72,7 @@ Field dataset_field() {
               group("onBadRecord", "What happens when a sample cannot be read or has a label out of range.",
                     {choice("action", "Fail ends the job; Skip leaves the sample out and counts it.", {"Fail", "Skip"}).defaults("Fail"),
                      integer("maxSkipped", "Samples that may be skipped in the whole job before it fails; for Skip, at least 1.").defaults(0)})
+                  .defaults({{"action", "Fail"}, {"maxSkipped", 0}})
                   .rule(max_skipped_rule()),
               choice("cache", "Where decoded samples are kept.", {"None", "Memory", "Disk"}).defaults("None").only({"None"}),
               boolean("verify", "Whether an independent check counts every sample while training.").defaults(false).only({false})})
