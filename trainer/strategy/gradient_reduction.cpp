@@ -1,0 +1,91 @@
+#include "trainer/strategy/gradient_reduction.h"
+
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <string>
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+// The loss travels as two floats whose sum has 48 bits: it is reported, and compared between runs.
+enum Side { kLossHigh, kLossLow, kCount, kCorrect, kSkipped, kBadLoss, kHasData, kSequence, kSideSize };
+using SideVector = std::array<float, kSideSize>;
+
+// Modulus of the step in the side vector: with it, sums over 4096 ranks stay exact in fp32.
+constexpr std::int64_t kSequenceModulus = 4096;
+
+SideVector pack(std::int64_t step, const StepSums& own) {
+  const bool finite = std::isfinite(own.loss);
+  SideVector side{};
+  side[kLossHigh] = static_cast<float>(own.loss);
+  side[kLossLow] = finite ? static_cast<float>(own.loss - static_cast<double>(side[kLossHigh])) : 0.0f;
+  side[kCount] = static_cast<float>(own.count);
+  side[kCorrect] = static_cast<float>(own.correct);
+  side[kSkipped] = static_cast<float>(own.skipped);
+  side[kBadLoss] = finite ? 0.0f : 1.0f;
+  side[kHasData] = own.count > 0 ? 1.0f : 0.0f;
+  side[kSequence] = static_cast<float>(step % kSequenceModulus);
+  return side;
+}
+
+ReducedSums unpack(const SideVector& side) {
+  ReducedSums sums;
+  sums.loss = static_cast<double>(side[kLossHigh]) + static_cast<double>(side[kLossLow]);
+  sums.count = std::llround(side[kCount]);
+  sums.correct = std::llround(side[kCorrect]);
+  sums.skipped = std::llround(side[kSkipped]);
+  sums.ranks_with_bad_loss = static_cast<int>(side[kBadLoss]);
+  sums.ranks_with_data = static_cast<int>(side[kHasData]);
+  return sums;
+}
+
+}  // namespace
+
+GradientReduction::GradientReduction(Collective& collective, const std::vector<Bucket>& buckets,
+                                     std::span<float> gradients)
+    : collective_(collective), buckets_(buckets), gradients_(gradients) {}
+
+void GradientReduction::on_bucket_ready(int index) {
+  assert(index == ready_);
+  ready_ = index + 1;
+}
+
+Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums& own) {
+  assert(ready_ == static_cast<int>(buckets_.size()));
+  ready_ = 0;
+  if (own.count > kMaxExactCount) {
+    return Error{ErrorCode::kUnsupported, "a share of " + std::to_string(own.count) + " samples in one step: at most " +
+                                              std::to_string(kMaxExactCount) + " can be counted exactly"};
+  }
+  SideVector side = pack(step, own);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const bool last = i + 1 == buckets_.size();
+    const std::span<float> slice = gradients_.subspan(buckets_[i].offset_elements, buckets_[i].elements);
+    EVENKEEL_TRY(collective_.all_reduce(slice, static_cast<std::uint32_t>(i), last ? std::span<float>(side) : std::span<float>()));
+  }
+  if (buckets_.empty()) EVENKEEL_TRY(collective_.all_reduce(std::span<float>(side), 0));
+
+  const auto expected = static_cast<float>(step % kSequenceModulus * collective_.size());
+  if (side[kSequence] != expected) {
+    return Error{ErrorCode::kMismatch, "reducing step " + std::to_string(step) + ": the ranks are in different steps"};
+  }
+  const ReducedSums sums = unpack(side);
+  if (sums.count > kMaxExactCount) {
+    return Error{ErrorCode::kUnsupported, "a step of more than " + std::to_string(kMaxExactCount) +
+                                              " samples cannot be counted exactly; use a smaller global batch"};
+  }
+  return sums;
+}
+
+Result<EvaluationSums> reduce_evaluation(Collective& collective, const EvaluationSums& own) {
+  std::array<double, 3> sums{own.loss, static_cast<double>(own.correct), static_cast<double>(own.samples)};
+  EVENKEEL_TRY(collective.all_reduce(std::span<double>(sums), 0));
+  return EvaluationSums{sums[0], std::llround(sums[1]), std::llround(sums[2])};
+}
+
+}  // namespace evenkeel::trainer
