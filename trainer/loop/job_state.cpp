@@ -1,0 +1,118 @@
+#include "trainer/loop/job_state.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::Status;
+
+// Integers travel as doubles: exact up to 2^53, far beyond any count of samples.
+Status broadcast_numbers(Collective& collective, std::vector<std::int64_t>& numbers, int root) {
+  std::vector<double> values(numbers.begin(), numbers.end());
+  EVENKEEL_TRY(collective.broadcast(std::span<double>(values), root));
+  std::transform(values.begin(), values.end(), numbers.begin(), [](double v) { return static_cast<std::int64_t>(v); });
+  return {};
+}
+
+Status broadcast_position(Collective& collective, JobPosition& position, OptimizerRestored& optimizer, int root) {
+  std::vector<std::int64_t> head{position.step, position.epoch, position.cursor,
+                                 static_cast<std::int64_t>(position.consumed.size()),
+                                 optimizer == OptimizerRestored::kYes ? 1 : 0};
+  EVENKEEL_TRY(broadcast_numbers(collective, head, root));
+  position.step = head[0];
+  position.epoch = head[1];
+  position.cursor = head[2];
+  position.consumed.resize(static_cast<std::size_t>(head[3]));
+  optimizer = head[4] == 1 ? OptimizerRestored::kYes : OptimizerRestored::kStartsAnew;
+  return broadcast_numbers(collective, position.consumed, root);
+}
+
+Result<Restored> load(base::Files& files, const contract::Membership& membership, const CheckpointSearch& own,
+                      Replica& replica) {
+  if (!own.newest || own.newest->manifest.step != membership.restore_step) {
+    return Error{ErrorCode::kIo, "the job resumes from step " + std::to_string(membership.restore_step) +
+                                           ", but that checkpoint is not on rank " + std::to_string(membership.rank)};
+  }
+  Restored restored;
+  Result<OptimizerRestored> loaded =
+      load_checkpoint(files, *own.newest, replica.weights(), replica.optimizer_state());
+  if (!loaded.ok() && loaded.error().code != ErrorCode::kMismatch) {
+    // It verified a moment ago: the storage is at fault, and the next attempt may find it well or skip it.
+    return Error{ErrorCode::kIo, "restoring " + own.newest->directory + ": " + loaded.error().message};
+  }
+  EVENKEEL_ASSIGN(restored.optimizer, std::move(loaded));
+  const contract::CheckpointManifest& manifest = own.newest->manifest;
+  restored.position = {manifest.step, manifest.epoch, manifest.cursor, manifest.consumed};
+  return restored;
+}
+
+}  // namespace
+
+std::int64_t JobPosition::samples() const { return std::accumulate(consumed.begin(), consumed.end(), std::int64_t{0}); }
+
+void advance(JobPosition& position, const contract::StepPlan& plan, std::int64_t train_samples) {
+  const std::size_t ranks = plan.cuts.size() - 1;
+  position.consumed.resize(std::max(position.consumed.size(), ranks));
+  for (std::size_t rank = 0; rank < ranks; ++rank) position.consumed[rank] += plan.cuts[rank + 1] - plan.cuts[rank];
+  const bool epoch_ends = plan.cuts.back() == train_samples;
+  position.step = plan.step;
+  position.epoch = plan.epoch + (epoch_ends ? 1 : 0);
+  position.cursor = epoch_ends ? 0 : plan.cuts.back();
+}
+
+contract::CheckpointPosition to_message(const CheckpointSearch& search) {
+  contract::CheckpointPosition message;
+  message.skipped = search.skipped;
+  if (!search.newest) return message;
+  const contract::CheckpointManifest& manifest = search.newest->manifest;
+  message.step = manifest.step;
+  message.epoch = manifest.epoch;
+  message.cursor = manifest.cursor;
+  message.consumed = manifest.consumed;
+  message.manifest_hash = search.newest->manifest_hash;
+  return message;
+}
+
+Result<Restored> restore_state(base::Files& files, const contract::Membership& membership, const CheckpointSearch& own,
+                               Replica& replica, Collective& collective) {
+  Restored restored;
+  const bool resumes = membership.restore_rank >= 0;
+  const int root = resumes ? membership.restore_rank : 0;
+  if (resumes && membership.rank == root) {
+    EVENKEEL_ASSIGN(restored, load(files, membership, own, replica));
+  }
+  EVENKEEL_TRY(broadcast_position(collective, restored.position, restored.optimizer, root));
+  EVENKEEL_TRY(collective.broadcast(replica.engine().parameters(), root));
+  EVENKEEL_TRY(collective.broadcast(replica.engine().optimizer_state(), root));
+  if (restored.position.step != membership.restore_step) {
+    return Error{ErrorCode::kMismatch, "the job resumes from step " + std::to_string(membership.restore_step) +
+                                           ", the state received is of step " + std::to_string(restored.position.step)};
+  }
+  return restored;
+}
+
+contract::CheckpointManifest make_manifest(const CheckpointIdentity& identity, const JobPosition& position,
+                                           const Replica& replica) {
+  contract::CheckpointManifest manifest;
+  manifest.job_uid = identity.job_uid;
+  manifest.attempt = identity.attempt;
+  manifest.step = position.step;
+  manifest.epoch = position.epoch;
+  manifest.cursor = position.cursor;
+  manifest.samples = position.samples();
+  manifest.consumed = position.consumed;
+  manifest.seed = replica.spec().training.seed;
+  manifest.shuffle_seed = replica.spec().dataset.shuffle_seed;
+  manifest.ranks = replica.spec().ranks();
+  manifest.plan_hash = replica.plan_hash();
+  for (const LayerHash& layer : replica.layer_hashes()) manifest.plan_parts.emplace_back(layer.layer, layer.hash);
+  return manifest;
+}
+
+}  // namespace evenkeel::trainer

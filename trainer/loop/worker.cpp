@@ -1,0 +1,372 @@
+#include "trainer/loop/worker.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "contract/report.h"
+#include "trainer/collectives/tcp/tcp_ring.h"
+#include "trainer/coordinator/member_client.h"
+#include "trainer/loop/abort_watch.h"
+#include "trainer/loop/cgroup.h"
+#include "trainer/loop/job_state.h"
+#include "trainer/loop/replica.h"
+#include "trainer/loop/training_step.h"
+#include "trainer/loop/worker_server.h"
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+using base::Status;
+using contract::ExitCode;
+
+// After SIGTERM the coordinator ends the job at a step boundary with a checkpoint; longer than this without a word from
+// it and the pod's grace period (60 s) would end first.
+constexpr base::Duration kStopPatience = std::chrono::seconds(45);
+constexpr base::Duration kEventSlice = std::chrono::milliseconds(500);
+constexpr std::int64_t kLogEvery = 50;  // steps
+
+struct Ending {
+  ExitCode code = ExitCode::kDone;
+  std::string reason;
+};
+
+class Worker {
+ public:
+  Worker(const Settings& settings, const WorkerDependencies& dependencies)
+      : settings_(settings), deps_(dependencies), spec_(settings.config.spec), timer_(base::real_clock()),
+        metrics_({settings.config.job_name, settings.rank, settings.config.ranks, settings.pod_name, "cpu", EVENKEEL_VERSION}) {}
+
+  Ending run() {
+    Result<Ending> ending = live();
+    // What holds the neighbours goes first, so that nobody waits for a rank that has ended.
+    if (client_) client_->close();
+    if (!ending.ok()) return {contract::exit_code_of(ending.error().code), ending.error().message};
+    return *ending;
+  }
+  std::int64_t step() const { return position_.step; }
+
+ private:
+  Result<Ending> live() {
+    EVENKEEL_ASSIGN(server_, WorkerServer::start(settings_, metrics_));
+    EVENKEEL_TRY(prepare());
+    const Status joined = join();
+    if (!joined.ok() && joined.error().code == ErrorCode::kAborted && stopping()) {
+      return Ending{ExitCode::kStopped, "asked to stop before the job had begun"};
+    }
+    if (!joined.ok()) return not_the_users(joined.error());
+    Result<Ending> ending = work();
+    metrics_.on_phases(timer_.take());  // an evaluation or checkpoint after the last commit
+    log_throttling();
+    if (!ending.ok()) return give_up(std::move(ending).error());
+    client_->close();
+    if (ending->code == ExitCode::kDone) linger();
+    return ending;
+  }
+
+  // ---- the loop ------------------------------------------------------------------------------------------------
+  Result<Ending> work() {
+    EVENKEEL_TRY(enter());
+    GradientReduction reduction(*ring_, replica_->engine().plan().buckets, replica_->engine().gradients());
+    const StepContext context{*replica_, *ring_, reduction, timer_, [this](StepPhase phase) {
+                                client_->set_phase(position_.step + 1, phase_name(phase));
+                              }};
+    for (;;) {
+      EVENKEEL_ASSIGN(const MemberEvent event, next_event());
+      if (const auto* abort = std::get_if<contract::Abort>(&event)) return Error{ErrorCode::kAborted, abort->reason};
+      if (const auto* finish = std::get_if<contract::Finish>(&event)) return finished(*finish);
+      const auto& plan = std::get<contract::StepPlan>(event);
+      EVENKEEL_TRY(train(context, plan));
+      if (plan.evaluate_after) EVENKEEL_TRY(evaluate(context, plan));
+      if (plan.checkpoint_after) EVENKEEL_TRY(save(context, plan));
+    }
+  }
+
+  Status train(const StepContext& context, const contract::StepPlan& plan) {
+    EVENKEEL_ASSIGN(contract::Commit commit, run_step(context, plan));
+    commit.phases = timer_.take();
+    commit.step_seconds = commit.phases.total() - commit.phases.eval - commit.phases.checkpoint;
+    const CollectiveCount count = ring_->count(contract::CollectiveOp::kAllReduce);
+    commit.collectives = count.calls - counted_.calls;
+    commit.collective_bytes = count.sent_bytes - counted_.sent_bytes;
+    counted_ = count;
+    advance(position_, plan, replica_->train().samples);
+    EVENKEEL_TRY(client_->commit(commit));
+    metrics_.on_step(plan, commit, unix_seconds());
+    metrics_.on_collectives(*ring_);
+    log_step(plan, commit);
+    return {};
+  }
+
+  Status evaluate(const StepContext& context, const contract::StepPlan& plan) {
+    const base::MonotonicTime begin = base::real_clock().now();
+    EVENKEEL_ASSIGN(const EvaluationSums sums, run_evaluation(context));
+    contract::Evaluated message;
+    message.step = plan.step;
+    message.epoch = plan.epoch;
+    message.loss_sum = sums.loss;
+    message.correct = sums.correct;
+    message.samples = sums.samples;
+    message.seconds = base::seconds(base::real_clock().now() - begin);
+    counted_ = ring_->count(contract::CollectiveOp::kAllReduce);
+    if (sums.samples > 0) {
+      const auto n = static_cast<double>(sums.samples);
+      base::log_info("evaluated", {{"step", plan.step}, {"epoch", plan.epoch}, {"loss", sums.loss / n},
+                                   {"accuracy", static_cast<double>(sums.correct) / n}, {"samples", sums.samples}});
+    }
+    return client_->evaluated(message);
+  }
+
+  // One writes; all wait for it here, so that the wait is the checkpoint's and not the next step's.
+  Status save(const StepContext& context, const contract::StepPlan& plan) {
+    context.enter(StepPhase::kCheckpoint);
+    const base::MonotonicTime begin = base::real_clock().now();
+    contract::Checkpointed message;
+    message.step = plan.step;
+    if (settings_.rank == 0) {
+      const contract::CheckpointManifest manifest =
+          make_manifest({settings_.config.job_uid, settings_.config.attempt}, position_, *replica_);
+      const Result<SavedCheckpoint> saved = save_checkpoint(*deps_.files, spec_.checkpoint.path, manifest, replica_->weights(),
+                                                            replica_->optimizer_state(), spec_.checkpoint.keep);
+      report_saved(saved, message);
+    }
+    EVENKEEL_TRY(ring_->barrier());
+    message.seconds = base::seconds(base::real_clock().now() - begin);
+    context.enter(StepPhase::kOther);
+    return client_->checkpointed(message);
+  }
+
+  // ---- before ----------------------------------------------------------------------------------------------------
+  Status prepare() {
+    cpu_ = read_cpu_limit(*deps_.files);
+    // On a loopback address all ranks are on this machine and share its cores.
+    const int sharers = settings_.bind_address.starts_with("127.") ? settings_.config.ranks : 1;
+    threads_ = choose_threads(cpu_, usable_cores(), sharers);
+    base::log_info("compute threads", {{"threads", threads_.threads}, {"source", threads_.source}, {"cpuLimit", cpu_.cores}});
+    const MemoryLimit memory = read_memory_limit(*deps_.files);
+    EVENKEEL_ASSIGN(replica_, Replica::make(*deps_.files, spec_, {threads_.threads, memory.bytes, memory.source}));
+    for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
+    if (!spec_.checkpoint.path.empty()) {
+      EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
+      for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
+    }
+    base::log_info("model and data ready",
+                   {{"planHash", replica_->plan_hash()}, {"parameters", replica_->engine().plan().parameter_count()},
+                    {"trainSamples", replica_->train().samples}, {"evalSamples", replica_->eval_samples()},
+                    {"skippedRecords", replica_->train().skipped},
+                    {"checkpointStep", found_.newest ? found_.newest->manifest.step : 0}});
+    return {};
+  }
+
+  Status join() {
+    EVENKEEL_ASSIGN(base::Listener listener, base::Listener::open({settings_.bind_address, static_cast<std::uint16_t>(settings_.data_port)}));
+    listener_ = std::move(listener);
+    MemberOptions options;
+    options.coordinator = {settings_.config.coordinator_host, static_cast<std::uint16_t>(settings_.config.coordinator_port)};
+    options.key = settings_.key;
+    options.hello.job_uid = settings_.config.job_uid;
+    options.hello.attempt = settings_.config.attempt;
+    options.hello.rank = settings_.rank;
+    options.hello.incarnation = settings_.incarnation;
+    options.hello.pod_uid = settings_.pod_uid;
+    options.failure_detection = std::chrono::seconds(spec_.restart.failure_detection_seconds);
+    options.stop = deps_.stop;
+
+    contract::Join join;
+    for (const LayerHash& layer : replica_->layer_hashes()) join.plan_parts.emplace_back(layer.layer, layer.hash);
+    const std::string configuration = configuration_hash();
+    join.plan_parts.emplace_back("configuration", configuration);
+    join.plan_hash = base::sha256_hex(replica_->plan_hash() + configuration);
+    join.byte_order = "little";  // the frames' too; other machines are refused at compile time by contract/wire
+    join.data_address = base::Address{settings_.bind_address, listener_->port()}.text();
+    join.pod = settings_.pod_name;
+    join.node = settings_.node_name;
+    join.train_samples = replica_->train().samples;
+    join.eval_samples = replica_->eval_samples();
+    join.checkpoint = to_message(found_);
+    join.threads = threads_.threads;
+    join.cpu_limit = cpu_.cores;
+    join.version = EVENKEEL_VERSION;
+    base::log_info("joining: waiting for the coordinator and the other ranks",
+                   {{"coordinator", options.coordinator.text()}, {"dataAddress", join.data_address}, {"transport", "tcp"},
+                    {"ranks", settings_.config.ranks}});
+    EVENKEEL_ASSIGN(client_, MemberClient::join(std::move(options), std::move(join)));
+    return {};
+  }
+
+  // What must be the same beside the model: optimizer, batch, seeds, data.
+  std::string configuration_hash() const {
+    const base::Json& spec = settings_.config.spec_json;
+    return base::sha256_hex(base::dump_json(base::child(spec, "training")) + base::dump_json(base::child(spec, "dataset")));
+  }
+
+  // Ring, state, Ready.
+  Status enter() {
+    const contract::Membership& membership = client_->membership();
+    TcpRingOptions options;
+    options.member = {membership.fence, membership.rank, membership.peers, settings_.key};
+    options.patience = ring_patience(spec_.restart.failure_detection_seconds);
+    ring_ = std::make_unique<TcpRing>(std::move(options), &*listener_);
+    watch_ = std::make_unique<AbortWatch>(client_->abort_waker(), *ring_);
+    EVENKEEL_TRY(ring_->connect());
+    const base::MonotonicTime begin = base::real_clock().now();
+    EVENKEEL_ASSIGN(const Restored restored, restore_state(*deps_.files, membership, found_, *replica_, *ring_));
+    position_ = restored.position;
+    if (restored.optimizer == OptimizerRestored::kStartsAnew) {
+      base::log_warning("the optimizer's state begins at zero: the checkpoint's is of another optimizer");
+    }
+    contract::Ready ready;
+    ready.parameter_hash = replica_->parameter_hash();
+    ready.restore_seconds = base::seconds(base::real_clock().now() - begin);
+    EVENKEEL_TRY(client_->send_ready(ready));
+    server_->set_ready();
+    metrics_.on_collectives(*ring_);
+    counted_ = ring_->count(contract::CollectiveOp::kAllReduce);
+    base::log_info("ready", {{"fence", contract::fence_text(membership.fence)}, {"ranks", membership.peers.size()},
+                             {"step", position_.step}, {"targetSteps", membership.target_steps},
+                             {"parameterHash", ready.parameter_hash}, {"restoreRank", membership.restore_rank}});
+    return {};
+  }
+
+  // From the handshake on, what cannot be read came over the network: that is nobody's bad data set.
+  static Error not_the_users(Error error) {
+    if (error.code == ErrorCode::kCorruptData) error.code = ErrorCode::kUnavailable;
+    return error;
+  }
+
+  // ---- events and endings ------------------------------------------------------------------------------------------
+  bool stopping() const { return deps_.stop_requested && deps_.stop_requested(); }
+
+  // The next event. Once we were asked to stop, silence of the coordinator has an end.
+  Result<MemberEvent> next_event() {
+    std::optional<base::MonotonicTime> give_up_at;
+    for (;;) {
+      const base::MonotonicTime now = base::real_clock().now();
+      Result<MemberEvent> event = client_->next_event(now + kEventSlice);
+      if (event.ok() || event.error().code != ErrorCode::kDeadlineExceeded) return event;
+      if (!stopping()) continue;
+      if (!give_up_at) give_up_at = now + kStopPatience;
+      if (now >= *give_up_at) {
+        return Error{ErrorCode::kUnavailable, "asked to stop, and the coordinator planned no end within 45 s"};
+      }
+    }
+  }
+
+  Result<Ending> finished(const contract::Finish& finish) const {
+    if (finish.completed) return Ending{ExitCode::kDone, finish.reason};
+    if (!last_save_error_.empty()) {
+      return Ending{ExitCode::kTryAgain, "stopped after step " + std::to_string(position_.step) +
+                                             ", but without a checkpoint: " + last_save_error_};
+    }
+    return Ending{stopping() ? ExitCode::kStopped : ExitCode::kTryAgain, "stopped: " + finish.reason};
+  }
+
+  // Work ended with `error`. A broken ring is the echo of something else: the coordinator says what. Anything of our own
+  // goes to the coordinator, so that the others need not wait.
+  Error give_up(Error error) {
+    error = not_the_users(std::move(error));
+    const bool echo = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kAborted ||
+                      error.code == ErrorCode::kDeadlineExceeded;
+    if (echo) {
+      const auto until = base::real_clock().now() + std::chrono::seconds(spec_.restart.failure_detection_seconds + 3);
+      for (;;) {
+        const Result<MemberEvent> event = client_->next_event(until);
+        if (!event.ok()) break;
+        if (const auto* abort = std::get_if<contract::Abort>(&*event)) return {ErrorCode::kAborted, abort->reason};
+        if (std::holds_alternative<contract::Finish>(*event)) break;
+      }
+    }
+    contract::Failure failure;
+    failure.exit_code = static_cast<int>(contract::exit_code_of(error.code));
+    failure.reason = error.message;
+    failure.step = position_.step + 1;
+    client_->fail(failure);
+    return error;
+  }
+
+  // The last numbers stay to be scraped, until the time is over or somebody asks us to go.
+  void linger() const {
+    const auto until = base::real_clock().now() + std::chrono::seconds(spec_.metrics_linger_seconds);
+    while (base::real_clock().now() < until && !stopping()) base::real_clock().sleep_for(std::chrono::milliseconds(100));
+  }
+
+  // ---- log ---------------------------------------------------------------------------------------------------------
+  void report_saved(const Result<SavedCheckpoint>& saved, contract::Checkpointed& message) {
+    last_save_error_ = saved.ok() ? "" : saved.error().message;
+    if (!saved.ok()) {
+      message.error = saved.error().message;
+      base::log_error("checkpoint not written; training goes on", {{"step", message.step}, {"error", message.error}});
+      return;
+    }
+    message.directory = saved->directory;
+    message.bytes = static_cast<std::int64_t>(saved->bytes);
+    for (const std::string& warning : saved->warnings) base::log_warning(warning);
+    base::log_info("checkpoint written", {{"step", message.step}, {"directory", message.directory}, {"bytes", message.bytes}});
+  }
+
+  void log_step(const contract::StepPlan& plan, const contract::Commit& commit) const {
+    const std::int64_t target = client_->membership().target_steps;
+    if (plan.step % kLogEvery != 0 && plan.step != 1 && plan.step != target) return;
+    const double count = std::max<double>(1, static_cast<double>(commit.reduced_count));
+    base::log_info("step", {{"step", plan.step}, {"targetSteps", target}, {"epoch", plan.epoch}, {"loss", commit.loss_sum / count},
+                            {"samples", commit.samples}, {"learningRate", commit.learning_rate},
+                            {"stepSeconds", commit.step_seconds}, {"busySeconds", commit.phases.busy()},
+                            {"collectiveWaitSeconds", commit.phases.collective_wait}});
+  }
+
+  void log_throttling() const {
+    const auto throttling = read_cpu_throttling(*deps_.files);
+    if (!throttling) return;
+    base::log_info("CPU throttling", {{"periods", throttling->periods}, {"throttledPeriods", throttling->throttled},
+                                      {"cpuLimit", cpu_.cores}, {"source", throttling->source}});
+  }
+
+  static double unix_seconds() { return base::seconds(base::real_clock().wall_now().time_since_epoch()); }
+
+  const Settings& settings_;
+  const WorkerDependencies& deps_;
+  const contract::TrainingJobSpec& spec_;
+  StepTimer timer_;
+  ReplicaMetrics metrics_;
+  std::unique_ptr<WorkerServer> server_;
+  CpuLimit cpu_;
+  ThreadChoice threads_;
+  CheckpointSearch found_;
+  std::unique_ptr<Replica> replica_;
+  std::optional<base::Listener> listener_;
+  std::unique_ptr<MemberClient> client_;
+  std::unique_ptr<TcpRing> ring_;
+  std::unique_ptr<AbortWatch> watch_;  // uses ring_ and client_: goes before them
+  JobPosition position_;
+  CollectiveCount counted_;  // all-reduces that earlier commits told of
+  std::string last_save_error_;
+};
+
+}  // namespace
+
+ExitCode run_worker(const Settings& settings, const WorkerDependencies& dependencies) {
+  Ending ending;
+  std::int64_t step = 0;
+  {
+    Worker worker(settings, dependencies);
+    ending = worker.run();
+    step = worker.step();
+  }
+  const bool failed = ending.code != ExitCode::kDone && ending.code != ExitCode::kStopped;
+  base::log(failed ? base::LogLevel::kError : base::LogLevel::kInfo, failed ? ending.reason : "ended: " + ending.reason,
+            {{"exitCode", static_cast<int>(ending.code)}, {"step", step}});
+  // A machine without that file is no reason to fail: the message is for the kubelet.
+  const std::string text = contract::termination_message(contract::WorkerTermination{ending.reason, static_cast<int>(ending.code), step});
+  const std::string_view pieces[] = {text};
+  if (!settings.termination_log.empty()) (void)dependencies.files->write_synced(settings.termination_log, pieces);
+  return ending.code;
+}
+
+}  // namespace evenkeel::trainer
