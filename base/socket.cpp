@@ -330,18 +330,20 @@ Result<Listener> Listener::open(const Address& address, int backlog) {
 Result<Socket> Listener::accept(MonotonicTime deadline, const Waker* waker) {
   if (!socket_.open()) return Error{ErrorCode::kUnavailable, "accepting: the listener is closed"};
   while (true) {
-    Status status = wait_for(fd(), POLLIN, deadline, waker);
-    if (!status.ok()) {
-      return with_context("accepting on port " + std::to_string(port_), std::move(status).error());
-    }
+    // First a look, so that a deadline that has passed means "what waits already, or nothing".
     const int accepted = accept4(fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (accepted >= 0) {
       tune_connection(accepted);
       return Socket(accepted);
     }
-    // The other side was gone before we came: no reason to stop listening.
-    if (is_transient(errno) || errno == ECONNABORTED || errno == EPROTO) continue;
-    return Error{ErrorCode::kUnavailable, "accepting on port " + std::to_string(port_) + ": " + reason(errno)};
+    // ECONNABORTED, EPROTO: the other side was gone before we came, which is no reason to stop listening.
+    if (!is_transient(errno) && errno != ECONNABORTED && errno != EPROTO) {
+      return Error{ErrorCode::kUnavailable, "accepting on port " + std::to_string(port_) + ": " + reason(errno)};
+    }
+    Status status = wait_for(fd(), POLLIN, deadline, waker);
+    if (!status.ok()) {
+      return with_context("accepting on port " + std::to_string(port_), std::move(status).error());
+    }
   }
 }
 

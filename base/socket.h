@@ -67,6 +67,7 @@ class Socket {
 class Listener {
  public:
   static Result<Listener> open(const Address& address, int backlog = 128);
+  // The next connection. With a deadline that has passed: one that waits already, or kDeadlineExceeded at once.
   Result<Socket> accept(MonotonicTime deadline, const Waker* waker);
   std::uint16_t port() const { return port_; }
   int fd() const { return socket_.fd(); }

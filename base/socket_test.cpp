@@ -160,6 +160,15 @@ TEST(Listener, refuses_an_address_of_another_machine) {
   EXPECT_THAT(listener.error().message, HasSubstr("192.0.2.1"));
 }
 
+TEST(Listener, a_passed_deadline_takes_what_waits_already) {
+  auto listener = Listener::open({"127.0.0.1", 0});
+  ASSERT_TRUE(listener.ok());
+  EXPECT_EQ(listener->accept(real_clock().now(), nullptr).error().code, ErrorCode::kDeadlineExceeded);
+  auto client = connect_to({"127.0.0.1", listener->port()}, soon(), nullptr);
+  ASSERT_TRUE(client.ok());
+  EXPECT_TRUE(listener->accept(real_clock().now(), nullptr).ok());
+}
+
 TEST(Listener, accept_ends_at_the_deadline_or_by_the_waker) {
   auto listener = Listener::open({"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
