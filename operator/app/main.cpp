@@ -33,7 +33,7 @@ struct Flags {
   std::string pod_defaults = "{}";
   double qps = 300;
   double burst = 600;
-  int workers = 2;
+  int workers = 4;
   std::string log_level = "info";
 };
 

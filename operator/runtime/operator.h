@@ -20,7 +20,7 @@ struct OperatorOptions {
   std::string trainer_image;
   base::Json pod_defaults = base::Json::object();
   ClientOptions client;
-  int workers = 2;
+  int workers = 4;
   std::string instance = "evenkeel-operator";  // pod name, for events
   std::string api_host;                        // for the label `host`
 };
