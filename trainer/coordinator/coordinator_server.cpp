@@ -34,6 +34,8 @@ constexpr double kJoinSeconds = 10.0;
 // After the last message to a peer: it reads, closes, and we see it.
 constexpr double kCloseSeconds = 1.0;
 constexpr std::size_t kMaxStrangers = 64;
+// poll() said that one is there; it may have gone meanwhile.
+constexpr base::Duration kAcceptTime = std::chrono::milliseconds(10);
 // A Join names every layer; more than this no model needs.
 constexpr std::size_t kMaxJoinBytes = 256u << 10;
 
@@ -63,7 +65,7 @@ class Server {
   base::Status serve_http();
   std::vector<pollfd> polled();
   int timeout_ms();
-  void accept_all();
+  void accept_one();
   void read(Connection& connection);
   void handle(Connection& connection, const ControlFrame& frame);
   void deliver();
@@ -127,12 +129,12 @@ int Server::run() {
     std::vector<pollfd> fds = polled();
     ::poll(fds.data(), fds.size(), timeout_ms());
     const std::lock_guard lock(mutex_);
-    if (fds[0].revents != 0) accept_all();
+    if (fds[0].revents != 0) accept_one();
     if (fds[1].revents != 0 && !stop_seen_) {
       stop_seen_ = true;
       coordination_.stop("SIGTERM", now());
     }
-    // By descriptor: accept_all() has added connections behind these.
+    // By descriptor: accept_one() has added connections behind these.
     std::size_t i = 2;
     for (auto at = connections_.begin(); i < fds.size(); ++at, ++i) {
       if (fds[i].revents != 0) read(*at);
@@ -168,23 +170,18 @@ int Server::timeout_ms() {
   return static_cast<int>(std::ceil(std::clamp(wait, 0.0, 0.5) * 1000));
 }
 
-void Server::accept_all() {
-  while (true) {
-    auto socket = listener_.accept(base::real_clock().now(), nullptr);
-    if (!socket.ok()) return;
-    Connection connection{next_id_++, ControlChannel(std::move(*socket)),
-                          Admission(options_.key, options_.config.job_uid, base::to_hex(base::random_bytes(32))),
-                          Connection::State::kStranger, now() + kHelloSeconds, ""};
-    connections_.push_back(std::move(connection));
-    const auto strangers = std::count_if(connections_.begin(), connections_.end(), [](const Connection& c) {
-      return c.state == Connection::State::kStranger && c.broken.empty();
-    });
-    if (static_cast<std::size_t>(strangers) > kMaxStrangers) {
-      std::find_if(connections_.begin(), connections_.end(), [](const Connection& c) {
-        return c.state == Connection::State::kStranger && c.broken.empty();
-      })->broken = "too many connections that have not proved anything";
-    }
-  }
+// One a turn: poll() comes back at once while more are waiting.
+void Server::accept_one() {
+  auto socket = listener_.accept(base::real_clock().now() + kAcceptTime, nullptr);
+  if (!socket.ok()) return;  // it went away again
+  Connection connection{next_id_++, ControlChannel(std::move(*socket)),
+                        Admission(options_.key, options_.config.job_uid, base::to_hex(base::random_bytes(32))),
+                        Connection::State::kStranger, now() + kHelloSeconds, ""};
+  connections_.push_back(std::move(connection));
+  const auto is_stranger = [](const Connection& c) { return c.state == Connection::State::kStranger && c.broken.empty(); };
+  const auto strangers = std::count_if(connections_.begin(), connections_.end(), is_stranger);
+  if (static_cast<std::size_t>(strangers) <= kMaxStrangers) return;
+  std::find_if(connections_.begin(), connections_.end(), is_stranger)->broken = "too many connections that have not proved anything";
 }
 
 void Server::read(Connection& connection) {

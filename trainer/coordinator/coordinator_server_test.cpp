@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/http.h"
+#include "contract/exit_codes.h"
 #include "contract/report.h"
 #include "trainer/coordinator/coordination_fixture.h"
 #include "trainer/coordinator/member_client.h"

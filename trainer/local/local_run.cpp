@@ -30,7 +30,8 @@ using base::Result;
 using base::Status;
 using contract::ExitCode;
 
-constexpr double kLineEverySeconds = 2;  // without a terminal
+constexpr double kLineEverySeconds = 2;     // without a terminal
+constexpr double kRepeatEverySeconds = 30;  // the same, where nothing has happened: it lives
 constexpr double kLongestBackoffSeconds = 300;
 
 double now_s() { return base::seconds(base::real_clock().now().time_since_epoch()); }
@@ -104,7 +105,8 @@ class LocalRun {
   std::string started_text_ = wall_text();
   std::optional<double> first_step_s_;
   Redraw redraw_;
-  double next_line_ = 0;
+  double next_line_ = 0, next_repeat_ = 0;
+  std::string last_news_;
 };
 
 Result<int> LocalRun::run() {
@@ -208,8 +210,11 @@ void LocalRun::show(const contract::JobReport& report) {
     out() << redraw_.frame(table_text(report, elapsed)) << std::flush;
     return;
   }
-  if (elapsed < next_line_) return;
+  const std::string news = contract::stage_name(report.stage) + report.message + std::to_string(report.progress.step);
+  if (elapsed < next_line_ || (news == last_news_ && elapsed < next_repeat_)) return;
   next_line_ = elapsed + kLineEverySeconds;
+  next_repeat_ = elapsed + kRepeatEverySeconds;
+  last_news_ = news;
   out() << line_text(report, elapsed) << "\n" << std::flush;
 }
 
