@@ -96,11 +96,14 @@ WhatIf what_if(const StepTimes& times) {
   double slowest = 0, average = 0;
   for (const auto& step : times) {
     const double step_mean = mean(step);
-    const auto longest = std::max_element(step.begin(), step.end());
-    slowest += *longest;
+    const double longest = largest(step);
+    const double together = static_cast<double>(std::count(step.begin(), step.end(), longest));  // ties share the place
+    slowest += longest;
     average += step_mean;
-    last[static_cast<std::size_t>(longest - step.begin())] += 1;
-    for (std::size_t r = 0; r < ranks; ++r) alone[r] += std::max(step[r], step_mean);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      if (step[r] == longest) last[r] += 1 / together;
+      alone[r] += std::max(step[r], step_mean);
+    }
   }
   for (double& share : last) share /= static_cast<double>(times.size());
   result.last_share = std::move(last);
