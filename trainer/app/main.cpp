@@ -1,1 +1,151 @@
-int main() { return 70; }
+// evenkeel-trainer: one program, one subcommand for each part that a pod of a job plays. The only place where an error
+// becomes an exit code.
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "contract/exit_codes.h"
+#include "contract/job/validate.h"
+#include "trainer/config/manifest.h"
+#include "trainer/config/settings.h"
+#include "trainer/coordinator/coordinator_server.h"
+#include "trainer/local/local_run.h"
+#include "trainer/loop/job_plan.h"
+#include "trainer/loop/worker.h"
+
+namespace {
+
+using namespace evenkeel;
+
+int fail(const base::Error& error) {
+  const auto code = static_cast<int>(contract::exit_code_of(error.code));
+  base::log_error(error.message, {{"code", base::error_code_name(error.code)}, {"exitCode", code}});
+  return code;
+}
+
+// Settings of a pod, said once in the log: what a run really used must be in its record.
+base::Result<trainer::Settings> pod_settings(contract::Role role) {
+  EVENKEEL_ASSIGN(trainer::Settings settings, trainer::read_settings(trainer::process_environment(), base::real_files()));
+  if (settings.role != role) {
+    return base::Error{base::ErrorCode::kInvalidInput, std::string("this pod's role is ") + contract::role_name(settings.role) +
+                                                           ", the command is for " + contract::role_name(role)};
+  }
+  base::add_common_log_field("job", settings.config.job_name);
+  if (role == contract::Role::kWorker) base::add_common_log_field("rank", settings.rank);
+  base::log_info("effective configuration",
+                 {{"version", EVENKEEL_VERSION}, {"role", contract::role_name(role)}, {"attempt", settings.config.attempt},
+                  {"ranks", settings.config.ranks}, {"bindAddress", settings.bind_address}, {"pod", settings.pod_name},
+                  {"node", settings.node_name}, {"spec", settings.config.spec_json}});
+  return settings;
+}
+
+int worker() {
+  const base::StopSignal stop;
+  const base::Result<trainer::Settings> settings = pod_settings(contract::Role::kWorker);
+  if (!settings.ok()) return fail(settings.error());
+  trainer::WorkerDependencies dependencies;
+  dependencies.files = &base::real_files();
+  dependencies.stop = &stop.waker();
+  dependencies.stop_requested = [&stop] { return stop.requested(); };
+  return static_cast<int>(trainer::run_worker(*settings, dependencies));
+}
+
+int coordinator() {
+  const base::StopSignal stop;
+  const base::Result<trainer::Settings> settings = pod_settings(contract::Role::kCoordinator);
+  if (!settings.ok()) return fail(settings.error());
+  trainer::CoordinatorOptions options;
+  options.config = settings->config;
+  options.key = settings->key;
+  options.bind_address = settings->bind_address;
+  options.control_port = static_cast<std::uint16_t>(settings->config.coordinator_port);
+  options.metrics_port = static_cast<std::uint16_t>(settings->metrics_port);
+  options.termination_log = settings->termination_log;
+  options.stop = &stop.waker();
+  return trainer::run_coordinator(options);
+}
+
+base::Result<std::string> plan_text(const std::string& file) {
+  EVENKEEL_ASSIGN(const base::Json manifest, trainer::load_manifest(file, base::real_files()));
+  EVENKEEL_ASSIGN(const contract::TrainingJob job, contract::decode_job(manifest));
+  return trainer::describe_job(base::real_files(), job.spec);
+}
+
+int plan(const std::string& file) {
+  const base::Result<std::string> text = plan_text(file);
+  if (!text.ok()) {
+    // Read by a person at a terminal.
+    std::cerr << "evenkeel-trainer plan: " << text.error().message << "\n";
+    return static_cast<int>(contract::exit_code_of(text.error().code));
+  }
+  std::cout << *text;
+  return 0;
+}
+
+int local(const trainer::LocalOptions& options) {
+  const base::StopSignal stop;
+  trainer::LocalEnvironment environment;
+  environment.program = "/proc/self/exe";
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length > 0) environment.program.assign(path, static_cast<std::size_t>(length));
+  environment.stop = &stop;
+  environment.out = &std::cout;
+  environment.terminal = ::isatty(STDOUT_FILENO) == 1;
+  return trainer::run_local(options, environment);
+}
+
+CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
+  CLI::App* command = app.add_subcommand("local", "Run a job on this machine: coordinator and workers as processes");
+  command->add_option("-f,--file", options.manifest, "Manifest, YAML or JSON")->required();
+  command->add_option("--report", options.report, "Write what happened to this file, as JSON");
+  command->add_option("--data", options.data, "Folder of the data set, instead of dataset.path");
+  command->add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints, instead of checkpoint.path");
+  command->add_option("--workers", options.workers, "Workers, instead of workers.replicas")->check(CLI::Range(1, 4096));
+  CLI::Option* epochs = command->add_option("--epochs", options.epochs, "Instead of training.epochs or steps")->check(CLI::PositiveNumber);
+  command->add_option("--steps", options.steps, "Instead of training.epochs or steps")->check(CLI::PositiveNumber)->excludes(epochs);
+  command->add_option("--global-batch", options.global_batch, "Instead of training.batchSize")->check(CLI::PositiveNumber);
+  command->add_option("--seed", options.seed, "Instead of training.seed");
+  command->add_option("--metrics-port-base", options.metrics_port_base, "Coordinator's metrics port; rank r is at base + 1 + r (default: free ports)")
+      ->check(CLI::Range(1, 61000));
+  return command;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Evenkeel's trainer"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", EVENKEEL_VERSION);
+  CLI::App* worker_command = app.add_subcommand("worker", "One rank of a job (settings: environment and configuration file)");
+  CLI::App* coordinator_command = app.add_subcommand("coordinator", "The coordinator of a job (settings: as for worker)");
+  CLI::App* plan_command = app.add_subcommand("plan", "Print what a job will compute, before any run");
+  CLI::App* version_command = app.add_subcommand("version", "Print the version");
+  trainer::LocalOptions local_options;
+  CLI::App* local_command = add_local(app, local_options);
+  std::string file;
+  plan_command->add_option("-f,--file", file, "Manifest, YAML or JSON")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == 0;  // --help, --version
+    app.exit(error);
+    return asked ? 0 : static_cast<int>(contract::ExitCode::kBadConfiguration);
+  }
+  if (version_command->parsed()) {
+    std::cout << "evenkeel-trainer " EVENKEEL_VERSION "\n";
+    return 0;
+  }
+  base::init_log(base::LogLevel::kInfo, {});
+  if (worker_command->parsed()) return worker();
+  if (coordinator_command->parsed()) return coordinator();
+  if (plan_command->parsed()) return plan(file);
+  if (local_command->parsed()) return local(local_options);
+  return static_cast<int>(contract::ExitCode::kInternal);
+}
