@@ -1,4 +1,4 @@
-// evenkeel-operator: run | crd | version | --selftest. The only place that turns an error into an exit code.
+// evenkeel-operator: run | crd | metrics | version | --selftest. The only place that turns an error into an exit code.
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "contract/exit_codes.h"
 #include "contract/labels.h"
+#include "contract/metrics.h"
 #include "operator/crd/crd.h"
 #include "operator/kube/transport_cpprest.h"
 #include "operator/runtime/operator.h"
@@ -164,6 +165,7 @@ int main_of(int argc, char** argv) {
   run_command->add_option("--log-level", flags.log_level, "debug | info | warning | error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))->capture_default_str();
   CLI::App* crd_command = app.add_subcommand("crd", "Print the CustomResourceDefinition");
+  CLI::App* metrics_command = app.add_subcommand("metrics", "Print the metric catalogue as Markdown");
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
   app.require_subcommand(0, 1);
   try {
@@ -175,6 +177,7 @@ int main_of(int argc, char** argv) {
                                                      {"warning", base::LogLevel::kWarning}, {"error", base::LogLevel::kError}};
   base::init_log(levels.at(flags.log_level), {});
   if (crd_command->parsed()) return std::fputs(crd_yaml().c_str(), stdout) < 0 ? kIoFailed : 0;
+  if (metrics_command->parsed()) return std::fputs(contract::metrics_markdown().c_str(), stdout) < 0 ? kIoFailed : 0;
   if (version_command->parsed()) return std::printf("evenkeel-operator %s\n", EVENKEEL_VERSION) < 0 ? kIoFailed : 0;
   if (want_selftest) return selftest(flags);
   if (run_command->parsed()) return run(flags);
