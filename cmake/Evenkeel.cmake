@@ -65,8 +65,14 @@ function(evenkeel_library name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ${name} ${arg_TEST_DEPS} GTest::gmock GTest::gtest_main Threads::Threads)
-    target_compile_definitions(${name}_test PRIVATE EVENKEEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-      EVENKEEL_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    # Absolute paths only where a test asks for them: all other objects of a clone elsewhere come out of the compiler cache.
+    foreach(file ${tests})
+      file(STRINGS "${file}" asks REGEX "EVENKEEL_(SOURCE|BIN)_DIR" LIMIT_COUNT 1)
+      if(asks)
+        set_source_files_properties("${file}" PROPERTIES COMPILE_DEFINITIONS
+          "EVENKEEL_SOURCE_DIR=\"${CMAKE_SOURCE_DIR}\";EVENKEEL_BIN_DIR=\"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"")
+      endif()
+    endforeach()
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
   endif()
 endfunction()
