@@ -51,8 +51,10 @@ Status write_tensors(base::Files& files, const std::string& folder, const char* 
   return {};
 }
 
+// Level by level: a new folder is safe only when the one above it is synced.
 Status make_root(base::Files& files, const std::string& root) {
-  if (files.exists(root)) return {};
+  if (root == "/" || root == "." || files.exists(root)) return {};
+  EVENKEEL_TRY(make_root(files, parent_of(root)));
   EVENKEEL_TRY(files.make_directories(root));
   return files.sync_directory(parent_of(root));
 }

@@ -182,7 +182,6 @@ TEST(TrainingStep, a_resumed_job_has_the_bits_of_one_that_was_never_stopped) {
     base::FakeFiles files;
     put_row_set(files, "/data", 48, 4);
     contract::TrainingJobSpec spec = deep_job(2, 2);
-    spec.training.schedule = contract::Schedule::kCosine;
     spec.training.epochs = 2;  // 48 steps
     const auto whole = train_group(files, spec);
     expect_ok(whole);

@@ -51,11 +51,18 @@ class Job {
     options.config = config_;
     options.key = kKey;
     options.bind_address = "127.0.0.1";
+    options.stop = &coordinator_stop_;
     std::promise<std::pair<int, int>> listening;
     auto ports = listening.get_future();
     options.on_listening = [&listening](std::uint16_t control, std::uint16_t metrics) { listening.set_value({control, metrics}); };
     coordinator_ = std::async(std::launch::async, [options] { return run_coordinator(options); });
     std::tie(config_.coordinator_port, coordinator_metrics_port) = ports.get();
+  }
+
+  // A test that has failed must not wait for a job that goes on.
+  ~Job() {
+    stop.request();
+    coordinator_stop_.wake();
   }
 
   void start(int rank) { start(rank, config_.spec); }
@@ -92,6 +99,7 @@ class Job {
   static constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
   base::FakeFiles& files_;
   contract::TrainerConfig config_;
+  base::Waker coordinator_stop_;
   std::future<int> coordinator_;
   std::vector<std::future<ExitCode>> workers_;
 };

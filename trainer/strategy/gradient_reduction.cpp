@@ -12,8 +12,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-// The loss travels as two floats whose sum has 48 bits: it is reported, and compared between runs.
-enum Side { kLossHigh, kLossLow, kCount, kCorrect, kSkipped, kBadLoss, kHasData, kSequence, kSideSize };
+enum Side { kLoss, kCount, kCorrect, kSkipped, kBadLoss, kHasData, kSequence, kSideSize };
 using SideVector = std::array<float, kSideSize>;
 
 // Modulus of the step in the side vector: with it, sums over 4096 ranks stay exact in fp32.
@@ -22,8 +21,7 @@ constexpr std::int64_t kSequenceModulus = 4096;
 SideVector pack(std::int64_t step, const StepSums& own) {
   const bool finite = std::isfinite(own.loss);
   SideVector side{};
-  side[kLossHigh] = static_cast<float>(own.loss);
-  side[kLossLow] = finite ? static_cast<float>(own.loss - static_cast<double>(side[kLossHigh])) : 0.0f;
+  side[kLoss] = static_cast<float>(own.loss);
   side[kCount] = static_cast<float>(own.count);
   side[kCorrect] = static_cast<float>(own.correct);
   side[kSkipped] = static_cast<float>(own.skipped);
@@ -35,7 +33,7 @@ SideVector pack(std::int64_t step, const StepSums& own) {
 
 ReducedSums unpack(const SideVector& side) {
   ReducedSums sums;
-  sums.loss = static_cast<double>(side[kLossHigh]) + static_cast<double>(side[kLossLow]);
+  sums.loss = static_cast<double>(side[kLoss]);
   sums.count = std::llround(side[kCount]);
   sums.correct = std::llround(side[kCorrect]);
   sums.skipped = std::llround(side[kSkipped]);
