@@ -69,6 +69,15 @@ std::string difference_text(int rank, const contract::Join& mine, int other_rank
          std::to_string(other.eval_samples) + ". All ranks must read the same data set";
 }
 
+// All steps, but a bounded number of records: one for each rank and step.
+WindowLimits whole_run(int ranks) {
+  constexpr int kMaxRecords = 262144;
+  WindowLimits limits;
+  limits.max_steps = std::clamp(kMaxRecords / ranks, limits.steps, limits.max_steps);
+  limits.steps = limits.max_steps;
+  return limits;
+}
+
 LedgerConfig ledger_config(const contract::TrainerConfig& config, const contract::Join& join) {
   const contract::TrainingJobSpec& spec = config.spec;
   LedgerConfig ledger;
@@ -93,7 +102,8 @@ Coordination::Coordination(contract::TrainerConfig config, double now, Coordinat
       observer_(observer),
       started_at_(now),
       failure_detection_s_(config_.spec.restart.failure_detection_seconds),
-      members_(static_cast<std::size_t>(config_.ranks)) {
+      members_(static_cast<std::size_t>(config_.ranks)),
+      run_window_(whole_run(config_.ranks)) {
   rule_.relative_below = config_.spec.straggler_threshold;
 }
 
@@ -381,6 +391,7 @@ void Coordination::measure(const contract::StepPlan& plan, const std::vector<con
   if (last_commit_at_ && !special) work.wall_seconds = now - *last_commit_at_;
   last_commit_at_ = now;
   last_was_special_ = plan.evaluate_after || plan.checkpoint_after;
+  run_window_.add(work, special);
   window_.add(std::move(work), special);
   findings_.reset();
   recent_.push_back({now, static_cast<double>(plan.planned()), commits.front().loss_sum});
@@ -447,6 +458,7 @@ void Coordination::finish(bool completed, const std::string& reason, double now)
   stage_ = completed ? JobStage::kCompleted : JobStage::kStopped;
   exit_code_ = code(completed ? ExitCode::kDone : ExitCode::kStopped);
   ended_at_ = now;
+  findings_.reset();
   message_ = completed ? "completed" : "stopped: " + reason;
   base::log_info(message_, {{"step", ledger_ ? ledger_->committed().step : 0}, {"samples", ledger_ ? ledger_->samples() : 0}});
   send_to_all(MessageType::kFinish, to_json(contract::Finish{completed, reason}));
@@ -484,6 +496,7 @@ void Coordination::fail(int rank, int exit_code, const std::string& reason, doub
   stage_ = JobStage::kFailed;
   exit_code_ = passed_on(exit_code);
   ended_at_ = now;
+  findings_.reset();
   message_ = reason;
   failure_ = contract::LastFailure{rank, exit_code, reason};
   suspect_.reset();

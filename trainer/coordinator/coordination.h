@@ -66,7 +66,7 @@ class Coordination {
   // When tick() has something to do at the latest, in seconds from `now`.
   double next_deadline_in(double now) const;
   contract::JobReport report(double now) const;
-  const Findings& findings() const;  // of the last window; for the metrics
+  const Findings& findings() const;  // of the last steps while it runs, of all at the end
 
  private:
   struct Member {
@@ -149,9 +149,10 @@ class Coordination {
   std::optional<contract::LastFailure> failure_;
   std::string message_;
 
-  DiagnosisWindow window_;
+  DiagnosisWindow window_;      // the last steps: what is so now
+  DiagnosisWindow run_window_;  // all steps of the attempt, as far as they are kept: what it was, once it has ended
   StragglerRule rule_;
-  mutable std::optional<Findings> findings_;  // of window_ as it is now; made when asked for
+  mutable std::optional<Findings> findings_;  // of the window in force; made when asked for
   struct Done {
     double at = 0;
     double samples = 0;

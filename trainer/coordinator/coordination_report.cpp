@@ -31,7 +31,7 @@ contract::Losses rounded(const contract::Losses& losses) {
 }  // namespace
 
 const Findings& Coordination::findings() const {
-  if (!findings_) findings_ = diagnose(window_, rule_, std::nullopt);
+  if (!findings_) findings_ = diagnose(ended() ? run_window_ : window_, rule_, std::nullopt);
   return *findings_;
 }
 

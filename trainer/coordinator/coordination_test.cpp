@@ -443,5 +443,23 @@ TEST(Coordination, the_report_names_the_straggler) {
   EXPECT_GT(report.productive_seconds.at("stragglerWait"), 1.0);
 }
 
+TEST(Coordination, at_the_end_the_report_speaks_of_the_whole_run) {
+  Story s(test_config(2, 64), 64 * 200);
+  s.starts();
+  for (std::int64_t step = 1; step <= 200; ++step) {
+    s.now += 0.2;
+    for (int r = 0; r < 2; ++r) {
+      // Slow for most of the run, healthy in its last fifteen seconds.
+      contract::Commit commit = test_commit(s.plans.at(step), r, r == 1 && step <= 130 ? 0.18 : 0.1);
+      commit.step_seconds = 0.2;
+      s.says(r, MessageType::kCommit, commit);
+    }
+  }
+  EXPECT_EQ(s.report().diagnosis.message.rfind("no straggler", 0), 0u);
+  for (int r = 0; r < 2; ++r) s.says(r, MessageType::kEvaluated, contract::Evaluated{200, 0, 5.0, 9, 10, 0.1});
+  EXPECT_EQ(s.report().stage, JobStage::kCompleted);
+  EXPECT_EQ(s.report().diagnosis.verdict, "Straggler") << s.report().diagnosis.message;
+}
+
 }  // namespace
 }  // namespace evenkeel::trainer

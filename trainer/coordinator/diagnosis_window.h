@@ -17,7 +17,7 @@ struct WindowLimits {
   // short steps say nothing about it: the window also covers this much wall time.
   double min_seconds = 1.0;
   int steps = 20;  // kept, or as many more as `seconds` needs
-  double seconds = 2.0;
+  double seconds = 10.0;  // a verdict should not change with every pause of a shared machine
   int max_steps = 4096;
 };
 
