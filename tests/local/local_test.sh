@@ -76,7 +76,7 @@ manifest "$work/kill.yaml" 3 'steps: 3000, batchSize: {global: 6}, optimizer: {t
 timeout 120 "$trainer" local -f "$work/kill.yaml" --checkpoint-dir "$work/kill.ckpt" --report "$work/kill.json" > "$work/kill.log" 2>&1 &
 pid=$!
 for _ in $(seq 200); do ls -d "$work/kill.ckpt"/step-*0 > /dev/null 2>&1 && break; sleep 0.05; done
-victim=$(pgrep -f 'evenkeel-trainer worker' | head -1)
+victim=$(pgrep -P "$(pgrep -P $pid)" -f 'evenkeel-trainer worker' | head -1)
 check "a worker to kill" kill -9 "$victim"
 wait $pid; equal "killed worker: the job still exits 0" 0 $?
 equal "after one restart" 1 "$(report kill .job.status.restarts.total)"
