@@ -121,12 +121,12 @@ TEST(Decode, any_json_is_judged_without_a_throw) {
   // Every value of a full manifest, replaced by each stranger in turn.
   const Json full = decode_job(full_manifest())->spec_json;
   Json object = valid;
-  for (const auto& path : full.flatten().items()) {
+  const Json leaves = full.flatten();
+  for (const auto& path : leaves.items()) {
     for (Json::json_pointer at(path.key()); !at.empty(); at.pop_back()) {
-      for (const Json& stranger : strangers) {
+      for (const Json& stranger : {Json(), Json(-1.5), Json("x"), Json::array({Json(), 1}), Json({{"", 1}})}) {
         object["spec"] = full;
         object["spec"][at] = stranger;
-        (void)decode_job(object);
         (void)validate_job(object, valid);
       }
     }

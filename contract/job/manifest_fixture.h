@@ -33,7 +33,7 @@ inline Json full_manifest() {
           "labels": {"team": "a"}, "annotations": {"note": "x"}, "env": [{"name": "LEVEL", "value": "1"}],
           "envFrom": [{"prefix": "P_", "configMapRef": {"name": "c"}}], "nodeSelector": {"disk": "ssd"},
           "affinity": {"nodeAffinity": {}}, "tolerations": [{"key": "k", "operator": "Exists"}],
-          "topologySpreadConstraints": [{"maxSkew": 1}], "priorityClassName": "high", "runtimeClassName": "kata",
+          "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}], "priorityClassName": "high", "runtimeClassName": "kata",
           "imagePullSecrets": [{"name": "pull"}], "serviceAccountName": "trainer",
           "volumes": [{"name": "scratch", "emptyDir": {}}], "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
           "securityContext": {"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000, "supplementalGroups": [5]}

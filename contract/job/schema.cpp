@@ -19,7 +19,7 @@ FieldRule managed_by_rule() {
 bool pod_local(const Json& volume) { return volume.contains("emptyDir") || volume.contains("ephemeral"); }
 
 FieldRule shared_checkpoint_rule() {
-  return {.cel = "!has(self.checkpoint) || !has(self.checkpoint.volume) || self.workers.replicas == 1 || "
+  return {.cel = "!has(self.checkpoint) || !has(self.checkpoint.volume) || !has(self.workers) || !has(self.workers.replicas) || self.workers.replicas == 1 || "
                  "!(has(self.checkpoint.volume.emptyDir) || has(self.checkpoint.volume.ephemeral))",
           .message = "checkpoint.volume: with {workers.replicas} workers emptyDir and ephemeral are a different folder in every pod; "
                      "use a persistentVolumeClaim that all can mount",
@@ -31,7 +31,8 @@ FieldRule shared_checkpoint_rule() {
 }
 
 FieldRule separate_paths_rule() {
-  return {.cel = "!has(self.checkpoint) || self.checkpoint.path != self.dataset.path",
+  return {.cel = "!has(self.checkpoint) || !has(self.checkpoint.path) || !has(self.dataset) || !has(self.dataset.path) || "
+                 "self.checkpoint.path != self.dataset.path",
           .message = "checkpoint.path {dataset.path} is also dataset.path; choose another folder",
           .holds = [](const Json& self, const Json&) {
             return !self.contains("checkpoint") || self["checkpoint"]["path"] != self["dataset"]["path"];

@@ -66,6 +66,6 @@ const Field& status_schema();
 const std::vector<FieldRule>& object_rules();
 
 // The words behind every `forbidden` field.
-inline constexpr char kForbiddenReason[] = "is never allowed: it would give the pod more than the job may have; take it out";
+inline constexpr char kForbiddenReason[] = "is never allowed in a job; take it out";
 
 }  // namespace evenkeel::contract

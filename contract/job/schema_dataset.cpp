@@ -25,7 +25,7 @@ Field image_field() {
                      .holds = [](const Json& self, const Json&) { return self.get<double>() > 0; }};
   return object("image", "How pixels become numbers: (x / 255 - mean) / std.",
                 {list("size", "Height and width that images are brought to; the size of the data where absent.",
-                      integer("", "Pixels.", 1, 65536), 2)
+                      integer("", "Height or width in pixels.", 1, 65536), 2)
                      .only({Json::array()}),
                  list("mean", "Mean of each channel, of x / 255; 0 where absent.", number("", "Mean of a channel.").range(-1e6, 1e6), 16),
                  list("std", "Standard deviation of each channel, of x / 255; 1 where absent.",

@@ -29,7 +29,7 @@ FieldRule options_with_preset_rule() {
 }
 
 FieldRule last_layer_rule() {
-  return {.cel = "size(self) == 0 || (self[size(self) - 1].type == 'dense' && !has(self[size(self) - 1].activation))",
+  return {.cel = "size(self) == 0 || (has(self[size(self) - 1].type) && self[size(self) - 1].type == 'dense' && !has(self[size(self) - 1].activation))",
           .message = "the last of layers must be dense without an activation: one unit for each class, softmax follows by itself",
           .holds = [](const Json& self, const Json&) {
             return self.empty() || (base::string_at(self.back(), "type") == "dense" && !self.back().contains("activation"));
@@ -37,7 +37,7 @@ FieldRule last_layer_rule() {
 }
 
 FieldRule layer_members_rule() {
-  return {.cel = "self.type == 'dense' ? has(self.units) : !(has(self.units) || has(self.activation) || has(self.bias) || "
+  return {.cel = "!has(self.type) ? true : self.type == 'dense' ? has(self.units) : !(has(self.units) || has(self.activation) || has(self.bias) || "
                  "has(self.initializer))",
           .message = "layer {type}: dense needs units; units, activation, bias and initializer are for dense alone",
           .holds = [](const Json& self, const Json&) {

@@ -18,11 +18,13 @@ constexpr char kQuantity[] = "^(([0-9]+([.][0-9]*)?)|([.][0-9]+))(([KMGTPE]i)|[n
 // Children of a foreign field have no description.
 Field required_name(const char* name) { return text(name, "").pattern(kObjectName).required(); }
 
+// A forbidden object is closed and empty: with open contents the API server could not tell that a stored one did not
+// change, and would refuse its status.
 Field forbidden(FieldType type, const char* name) {
   FieldBuilder builder(type, name, "Never allowed.");
-  if (type == FieldType::kArray) builder.members_are(FieldBuilder(FieldType::kOpen, "", "").foreign()).items(0, 16);
+  if (type == FieldType::kArray) builder.members_are(object("", "", {}).foreign()).items(0, 16);
   if (type == FieldType::kString) builder.length(0, 253);
-  return builder.forbidden();
+  return builder.forbidden().foreign();
 }
 
 Field quantity(const char* name) { return FieldBuilder(FieldType::kQuantity, name, "").pattern(kQuantity).length(0, 64); }
@@ -53,7 +55,7 @@ bool reserved_env(std::string_view name) {
 }
 
 FieldRule env_rule() {
-  return {.cel = "!(self.name.startsWith('EVENKEEL_') || self.name.startsWith('PET_') || self.name in ['RANK', 'WORLD_SIZE', "
+  return {.cel = "!has(self.name) || !(self.name.startsWith('EVENKEEL_') || self.name.startsWith('PET_') || self.name in ['RANK', 'WORLD_SIZE', "
                  "'NODE_RANK', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT', 'TF_CONFIG'])",
           .message = "env {name} is set by the operator for every rank; choose another name",
           .holds = [](const Json& self, const Json&) { return !reserved_env(base::string_at(self, "name")); }};
@@ -103,21 +105,35 @@ Field env_from_field() {
   return list("envFrom", "Environment variables from ConfigMaps and Secrets of the job's namespace.", item, 32).foreign();
 }
 
+Field file_mode(const char* name) { return integer(name, "", 0, 0777); }
+
+Field key_paths() {
+  Field item = object("", "", {text("key", "").required(), text("path", "").length(1, 512).required(), file_mode("mode")});
+  return list("items", "", item, 64);
+}
+
+Field claim_metadata() {
+  return object("metadata", "", {string_map("labels", "", 64, 63), string_map("annotations", "", 64, 65536)});
+}
+
 std::vector<Field> volume_sources() {
   return {object("persistentVolumeClaim", "", {required_name("claimName"), boolean("readOnly", "")}).foreign(),
-          open_object("configMap", ""),
-          open_object("secret", ""),
-          open_object("emptyDir", ""),
-          open_object("ephemeral", ""),
-          open_object("csi", ""),
-          forbidden(FieldType::kOpen, "hostPath"),
-          forbidden(FieldType::kOpen, "projected"),
-          forbidden(FieldType::kOpen, "downwardAPI"),
-          forbidden(FieldType::kOpen, "nfs"),
-          forbidden(FieldType::kOpen, "iscsi"),
-          forbidden(FieldType::kOpen, "flexVolume"),
-          forbidden(FieldType::kOpen, "gitRepo"),
-          forbidden(FieldType::kOpen, "image")};
+          object("configMap", "", {required_name("name"), key_paths(), file_mode("defaultMode"), boolean("optional", "")}).foreign(),
+          object("secret", "", {required_name("secretName"), key_paths(), file_mode("defaultMode"), boolean("optional", "")}).foreign(),
+          object("emptyDir", "", {choice("medium", "", {"", "Memory"}), quantity("sizeLimit")}).foreign(),
+          object("ephemeral", "", {object("volumeClaimTemplate", "", {claim_metadata(), open_object("spec", "").required()}).required()}).foreign(),
+          object("csi", "",
+                 {text("driver", "").required(), boolean("readOnly", ""), text("fsType", ""), string_map("volumeAttributes", "", 64, 4096),
+                  object("nodePublishSecretRef", "", {required_name("name")})})
+              .foreign(),
+          forbidden(FieldType::kObject, "hostPath"),
+          forbidden(FieldType::kObject, "projected"),
+          forbidden(FieldType::kObject, "downwardAPI"),
+          forbidden(FieldType::kObject, "nfs"),
+          forbidden(FieldType::kObject, "iscsi"),
+          forbidden(FieldType::kObject, "flexVolume"),
+          forbidden(FieldType::kObject, "gitRepo"),
+          forbidden(FieldType::kObject, "image")};
 }
 
 FieldRule one_source_rule(const char* what) {
@@ -138,7 +154,7 @@ Field volumes_field() {
   std::vector<Field> members{
       text("name", "").pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$").length(1, 63).required()};
   for (Field& source : volume_sources()) members.push_back(source);
-  FieldRule own_name{.cel = "!self.name.startsWith('evenkeel-')",
+  FieldRule own_name{.cel = "!has(self.name) || !self.name.startsWith('evenkeel-')",
                      .message = "volume {name}: names that start with evenkeel- belong to the operator; choose another",
                      .holds = [](const Json& self, const Json&) {
                        return !base::string_at(self, "name").starts_with("evenkeel-");
@@ -151,7 +167,7 @@ Field volumes_field() {
 }
 
 Field volume_mounts_field() {
-  FieldRule own_path{.cel = "!(self.mountPath.startsWith('/etc/evenkeel') || self.mountPath == '/dev/shm')",
+  FieldRule own_path{.cel = "!has(self.mountPath) || !(self.mountPath.startsWith('/etc/evenkeel') || self.mountPath == '/dev/shm')",
                      .message = "mountPath {mountPath} is mounted by the operator; choose another",
                      .holds = [](const Json& self, const Json&) {
                        const std::string path = base::string_at(self, "mountPath");
@@ -172,17 +188,29 @@ Field tolerations_field() {
   return list("tolerations", "Taints that the pods tolerate.", item, 32).foreign();
 }
 
+Field spread_field() {
+  Field expression = object("", "", {text("key", "").required(), choice("operator", "", {"In", "NotIn", "Exists", "DoesNotExist"}).required(),
+                                     list("values", "", text("", ""), 64)});
+  Field selector = object("labelSelector", "", {string_map("matchLabels", "", 64, 63), list("matchExpressions", "", expression, 32)});
+  Field item = object("", "",
+                      {integer("maxSkew", "", 1, 4096).required(), text("topologyKey", "").required(),
+                       choice("whenUnsatisfiable", "", {"DoNotSchedule", "ScheduleAnyway"}).required(), selector,
+                       integer("minDomains", "", 1, 4096), choice("nodeAffinityPolicy", "", {"Honor", "Ignore"}),
+                       choice("nodeTaintsPolicy", "", {"Honor", "Ignore"}), list("matchLabelKeys", "", text("", ""), 16)});
+  return list("topologySpreadConstraints", "Spreading of the pods, as in a pod.", item, 16).foreign();
+}
+
 Field security_context_field() {
   constexpr double kLastId = 2147483647;
   return object("securityContext",
                 "User and groups of the pods, all 65532 unless said here; everything else of a security context is fixed (restricted).",
                 {integer("runAsUser", "", 1, kLastId), integer("runAsGroup", "", 0, kLastId), integer("fsGroup", "", 0, kLastId),
                  list("supplementalGroups", "", integer("", "", 0, kLastId), 32), forbidden(FieldType::kBoolean, "privileged"),
-                 forbidden(FieldType::kOpen, "capabilities"), forbidden(FieldType::kBoolean, "allowPrivilegeEscalation"),
+                 forbidden(FieldType::kObject, "capabilities"), forbidden(FieldType::kBoolean, "allowPrivilegeEscalation"),
                  forbidden(FieldType::kBoolean, "runAsNonRoot"), forbidden(FieldType::kString, "procMount"),
-                 forbidden(FieldType::kOpen, "seLinuxOptions"), forbidden(FieldType::kOpen, "seccompProfile"),
-                 forbidden(FieldType::kOpen, "appArmorProfile"), forbidden(FieldType::kArray, "sysctls"),
-                 forbidden(FieldType::kOpen, "windowsOptions")})
+                 forbidden(FieldType::kObject, "seLinuxOptions"), forbidden(FieldType::kObject, "seccompProfile"),
+                 forbidden(FieldType::kObject, "appArmorProfile"), forbidden(FieldType::kArray, "sysctls"),
+                 forbidden(FieldType::kObject, "windowsOptions")})
       .foreign();
 }
 
@@ -198,7 +226,7 @@ std::vector<Field> forbidden_fields() {
   for (const char* name : {"containers", "initContainers", "ephemeralContainers", "hostAliases", "resourceClaims", "ports"}) {
     fields.push_back(forbidden(FieldType::kArray, name));
   }
-  fields.push_back(forbidden(FieldType::kOpen, "capabilities"));
+  fields.push_back(forbidden(FieldType::kObject, "capabilities"));
   return fields;
 }
 
@@ -225,7 +253,7 @@ Field pod_options_field(const std::string& owner) {
       string_map("nodeSelector", "Labels that a node must have.", 64, 63),
       open_object("affinity", "Affinity of the pods, as in a pod."),
       tolerations_field(),
-      list("topologySpreadConstraints", "Spreading of the pods, as in a pod.", open_object("", ""), 16).foreign(),
+      spread_field(),
       text("priorityClassName", "Priority class of the pods; scheduling.priorityClassName where absent.").pattern(kObjectName),
       text("runtimeClassName", "Runtime class of the pods.").pattern(kObjectName),
       list("imagePullSecrets", "Secrets to pull the image with.", object("", "", {required_name("name")}), 16).foreign(),

@@ -33,7 +33,7 @@ FieldRule min_max_rule() {
 }
 
 FieldRule not_elastic_rule() {
-  return {.cel = "(!has(self.minReplicas) || self.minReplicas == self.replicas) && "
+  return {.cel = "!has(self.replicas) || (!has(self.minReplicas) || self.minReplicas == self.replicas) && "
                  "(!has(self.maxReplicas) || self.maxReplicas == self.replicas)",
           .message = "minReplicas and maxReplicas other than replicas ({replicas}) make an elastic job, which is not built in this "
                      "version; leave both out",
@@ -44,7 +44,7 @@ FieldRule not_elastic_rule() {
 }
 
 FieldRule overrides_in_range_rule() {
-  return {.cel = "!has(self.overrides) || self.overrides.all(o, o.replicas.all(r, r < self.replicas))",
+  return {.cel = "!has(self.overrides) || !has(self.replicas) || self.overrides.all(o, !has(o.replicas) || o.replicas.all(r, r < self.replicas))",
           .message = "overrides: every index in replicas must be below workers.replicas ({replicas}); the first replica is 0",
           .holds = [](const Json& self, const Json&) {
             for (const Json& item : base::child(self, "overrides")) {

@@ -1,6 +1,7 @@
 #include "contract/job/validate.h"
 
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 #include <string_view>
@@ -60,6 +61,24 @@ const Json& member_or_null(const Json& object, const std::string& name) {
   static const Json kNull;
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found == object.end() ? kNull : *found;
+}
+
+// Compiling an expression costs more than judging a whole job: each pattern of the tree is compiled once.
+using Patterns = std::map<std::string, std::regex>;
+
+void compile_patterns(const Field& field, Patterns* patterns) {
+  if (!field.pattern.empty()) patterns->try_emplace(field.pattern, field.pattern);
+  for (const Field& member : field.fields) compile_patterns(member, patterns);
+  for (const Field& item : field.items) compile_patterns(item, patterns);
+}
+
+bool matches(const std::string& text, const std::string& pattern) {
+  static const Patterns kPatterns = [] {
+    Patterns patterns;
+    compile_patterns(spec_schema(), &patterns);
+    return patterns;
+  }();
+  return std::regex_match(text, kPatterns.at(pattern));
 }
 
 // One walk over a value with its defaults filled in. Rules are asked only of values whose parts are all right, so they
@@ -131,7 +150,7 @@ void Judge::judge_object(const Field& field, const Json& value, const Json& old_
     }
   }
   for (const Field& member : field.fields) {
-    if (member.required && !value.contains(member.name)) fail(path + "." + member.name, "is required; " + member.description);
+    if (member.required && !value.contains(member.name)) fail(path + "." + member.name, "is required" + (member.description.empty() ? " by Kubernetes; add it" : "; " + member.description));
   }
 }
 
@@ -197,7 +216,7 @@ void Judge::judge_string(const Field& field, const std::string& text, const std:
     return fail(path, "\"" + cut_text(text) + "\" has " + std::to_string(length) + " characters; at most " +
                           std::to_string(*field.max_length) + " are allowed");
   }
-  if (field.pattern.empty() || std::regex_match(text, std::regex(field.pattern))) return;
+  if (field.pattern.empty() || matches(text, field.pattern)) return;
   fail(path, "\"" + cut_text(text) + "\" does not match " + field.pattern + (field.description.empty() ? "" : "; " + field.description));
 }
 
