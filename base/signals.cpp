@@ -1,52 +1,63 @@
 #include "base/signals.h"
 
 #include <poll.h>
-#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
+#include <array>
 
 namespace evenkeel::base {
 namespace {
 
-// A signal handler reaches nothing but globals; both are lock-free.
-std::atomic<Waker*> current{nullptr};
-std::atomic<int> last_number{0};
-static_assert(std::atomic<Waker*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
-
-void on_signal(int number) {
-  const int saved = errno;
-  last_number = number;
-  if (Waker* waker = current.load()) waker->wake();  // one write(2)
-  errno = saved;
+void ignore_broken_pipes() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
 }
 
-void handle(int number, void (*handler)(int), int flags) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = flags;
-  sigemptyset(&action.sa_mask);
-  sigaction(number, &action, nullptr);
+// As if the signal had never been taken: the system ends the program, and the shell sees why.
+void end_by(int number) {
+  signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  raise(number);
 }
 
 }  // namespace
 
 StopSignal::StopSignal() {
-  last_number = 0;
-  current = &waker_;
-  handle(SIGPIPE, SIG_IGN, 0);
-  handle(SIGTERM, on_signal, SA_RESTART);
-  handle(SIGINT, on_signal, SA_RESTART | static_cast<int>(SA_RESETHAND));
+  ignore_broken_pipes();
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGTERM);
+  sigaddset(&signals_, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  thread_ = std::thread([this] { take_signals(); });
 }
 
 StopSignal::~StopSignal() {
-  handle(SIGTERM, SIG_DFL, 0);
-  handle(SIGINT, SIG_DFL, 0);
-  current = nullptr;
+  over_.wake();
+  thread_.join();
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-int StopSignal::number() const { return last_number; }
+void StopSignal::take_signals() {
+  const Socket taken(signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::array<pollfd, 2> fds{pollfd{taken.fd(), POLLIN, 0}, pollfd{over_.fd(), POLLIN, 0}};
+  while (true) {
+    ::poll(fds.data(), fds.size(), -1);
+    signalfd_siginfo info{};
+    while (::read(taken.fd(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (number == SIGINT && number_ == SIGINT) end_by(SIGINT);
+      number_ = number;
+      waker_.wake();
+    }
+    if (fds[1].revents != 0) return;
+  }
+}
 
 bool StopSignal::wait(MonotonicTime deadline) const {
   pollfd polled{waker_.fd(), POLLIN, 0};

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "base/files.h"
 #include "base/signals.h"
@@ -119,21 +120,36 @@ TEST(StopSignal, a_signal_sets_the_flag_and_wakes_for_good) {
   const StopSignal stop;
   EXPECT_FALSE(stop.requested());
   EXPECT_FALSE(stop.wait(real_clock().now() + milliseconds(1)));
-  raise(SIGTERM);
+  kill(getpid(), SIGTERM);
   EXPECT_TRUE(stop.wait(MonotonicTime::max()));
   EXPECT_EQ(stop.number(), SIGTERM);
   auto listener = Listener::open({"127.0.0.1", 0});
   EXPECT_EQ(listener->accept(soon(), &stop.waker()).error().code, ErrorCode::kAborted);
-  raise(SIGTERM);  // said twice is fine
+  kill(getpid(), SIGTERM);  // said twice is fine
   EXPECT_TRUE(stop.requested());
+}
+
+// A signal frame on the stack of a thread that runs JIT-compiled kernels overwrites the heap.
+TEST(StopSignal, no_thread_that_computes_runs_a_handler) {
+  const StopSignal stop;
+  std::thread later([] {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    EXPECT_TRUE(sigismember(&mask, SIGTERM));
+    EXPECT_TRUE(sigismember(&mask, SIGINT));
+  });
+  later.join();
+  EXPECT_EQ(output_of("kill -TERM $$; echo alive"), "") << "a child must not inherit the mask";
 }
 
 TEST(StopSignal, a_second_interrupt_ends_the_program) {
   EXPECT_EXIT(
       {
         const StopSignal stop;
-        raise(SIGINT);
-        if (stop.number() == SIGINT) raise(SIGINT);
+        kill(getpid(), SIGINT);
+        (void)stop.wait(MonotonicTime::max());
+        kill(getpid(), SIGINT);
+        while (true) pause();
       },
       testing::KilledBySignal(SIGINT), "");
 }

@@ -69,7 +69,7 @@ equal "no warning of PodSecurity" 0 "$(k get events 2> /dev/null | grep -c 'viol
 check "kubectl wait --for=condition=Complete" k wait --for=condition=Complete tjob/good --timeout=180s
 equal "phase" Succeeded "$(field good .status.phase)"
 equal "all samples of the epoch, once" 60000 "$(k get tjob good -o json | jq '[.status.replicas[].consumed] | add')"
-last=$(ls -d "$checkpoints"/good/step-* 2> /dev/null | grep -v tmp | tail -1)
+last=$(ls -d "$checkpoints"/good/step-* 2> /dev/null | grep -v '\.tmp$' | tail -1)
 right=$("$BUILD_DIR/bin/naive_evaluator" "$last/weights.safetensors" /usr/share/datasets/fashion-mnist/t10k-{images-idx3,labels-idx1}-ubyte.gz)
 equal "an independent evaluator counts the same right answers" "correct $(k get tjob good -o json | jq '.status.progress.accuracy * 10000 | round') of 10000" "$right"
 contains "kubectl get prints the columns" Succeeded "$(k get tjob good)"
@@ -82,7 +82,7 @@ within "second job runs" 60 phase_is pause Running
 k patch tjob pause --type=merge -p '{"spec":{"suspend":true}}' > /dev/null
 within "Suspended" 60 phase_is pause Suspended
 within "suspended: no pods" 60 no_pods pause
-before=$(ls "$checkpoints/pause" | grep -v tmp | tail -1 | sed 's/step-0*//')
+before=$(ls "$checkpoints/pause" | grep -v '\.tmp$' | tail -1 | sed 's/step-0*//')
 check "suspend left a checkpoint" test "${before:-0}" -gt 0
 k patch tjob pause --type=merge -p '{"spec":{"suspend":false}}' > /dev/null
 within "runs again" 60 phase_is pause Running
@@ -97,7 +97,7 @@ equal "no sample lost or twice: consumed = steps x global batch" "$(e=$((1200 / 
 job kill 2 'steps: 900' > "$work/kill.yaml"
 k apply -f "$work/kill.yaml" > /dev/null
 within "third job runs" 60 phase_is kill Running
-checkpointed() { ls "$checkpoints/kill" 2> /dev/null | grep -v tmp | grep -q step-; }
+checkpointed() { ls "$checkpoints/kill" 2> /dev/null | grep -v '\.tmp$' | grep -q step-; }
 within "has a checkpoint" 60 checkpointed
 pod=$(k get pods -l training.evenkeel.dev/job-name=kill,training.evenkeel.dev/rank=0,training.evenkeel.dev/role=worker -o 'jsonpath={.items[0].metadata.name}')
 pid=$(pgrep -f 'evenkeel-trainer worker' | while read -r p; do tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "EVENKEEL_POD_NAME=$pod" && echo "$p"; done | head -1)

@@ -33,7 +33,7 @@ run() {
   status=$?
 }
 report() { jq -r "$2" "$work/$1.json"; }
-weights() { ls -d "$work/$1.ckpt"/step-* | grep -v tmp | tail -1; }
+weights() { ls -d "$work/$1.ckpt"/step-* | grep -v '\.tmp$' | tail -1; }
 # O-set: D samples, image i has byte i = 255; and B-set: n images of one zero byte. Written with printf alone.
 u32() { printf '%08x' "$1" | sed 's/../\\x&/g'; }
 o_set() { # DIR D CLASSES
@@ -66,9 +66,8 @@ wait $pid; equal "SIGTERM: exit 143" 143 $?
 step=$(basename "$(weights stop)" | sed 's/step-0*//')
 check "SIGTERM left a checkpoint" test "${step:-0}" -gt 0
 run stop --steps $((step + 20))
-equal "and it goes on from there" 0 "$status"
-contains "saying so" "$step" "$output"
-equal "to the end" $((step + 20)) "$(report stop .job.status.progress.step)"
+equal "and it goes on to the end" 0 "$status"
+equal "from where it stood: all steps, no more samples than planned" $((step + 20)) "$(report stop .job.status.progress.step)"
 
 # 3. A worker is killed: whole-job restart, every sample once all the same.
 o_set "$work/oset" 40 4
@@ -103,7 +102,7 @@ mkdir -p "$work/cut" && cp $fashion/*.gz "$work/cut/" && gunzip "$work"/cut/t10k
 manifest "$work/cutjob.yaml" 1 "$plain" "$work/cut"; run cutjob; bad "truncated images" 65 "train-images-idx3-ubyte"
 contains "truncated images: says how much is missing" "1000000" "$output"
 cp -r "$work/oset" "$work/label"; printf '\x09' | dd of="$work/label/train-labels-idx1-ubyte" bs=1 seek=11 conv=notrunc status=none
-manifest "$work/labeljob.yaml" 1 "$plain" "$work/label" '{layers: [{type: flatten}, {type: dense, units: 4}], options: {numClasses: 4}}'; run labeljob
+manifest "$work/labeljob.yaml" 1 "$plain" "$work/label" '{layers: [{type: flatten}, {type: dense, units: 4}]}'; run labeljob
 bad "label out of range" 65 "record 3"; contains "label out of range: offset" "11" "$output"
 manifest "$work/typo.yaml" 1 "epoch: 1, batchSize: {global: 4}"; run typo; bad "typo" 64 "epoch"
 manifest "$work/enum.yaml" 1 "$plain, precision: fp7"; run enum; bad "unknown enum" 64 "fp7"
