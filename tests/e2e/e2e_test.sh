@@ -21,16 +21,35 @@ check "images loaded" "$CLUSTER" load "$CACHE_DIR"/images/evenkeel/operator.tar 
 check "helm install --wait" "$CLUSTER" helm upgrade --install evenkeel charts/evenkeel -n evenkeel-system --create-namespace --wait --timeout 120s
 check "helm upgrade to itself" "$CLUSTER" helm upgrade evenkeel charts/evenkeel -n evenkeel-system --wait --timeout 120s
 "$CLUSTER" kubectl delete namespace "$NS" --ignore-not-found --wait > /dev/null 2>&1
-"$CLUSTER" kubectl delete pv e2e-data e2e-checkpoints --ignore-not-found > /dev/null 2>&1
 "$CLUSTER" kubectl create namespace "$NS" > /dev/null
 # Pods of jobs must fit the strictest level.
 "$CLUSTER" kubectl label namespace "$NS" pod-security.kubernetes.io/enforce=restricted > /dev/null
 checkpoints=/var/tmp/evenkeel/e2e-checkpoints
-rm -rf "$checkpoints" && install -d -o 65532 -g 65532 "$checkpoints"
-sed "s/fashion-mnist-checkpoints/e2e-checkpoints/g; s/name: fashion-mnist\b/name: e2e-data/; s/volumeName: fashion-mnist$/volumeName: e2e-data/" examples/fashion-mnist-volumes.yaml > "$work/volumes.yaml"
+rm -rf "$checkpoints"
+# volume CLAIM HOST-PATH MODE: a claim on a folder of this machine, which all nodes share.
+volume() {
+  cat <<YAML
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $1}
+spec: {capacity: {storage: 1Gi}, accessModes: [$3], persistentVolumeReclaimPolicy: Retain, storageClassName: "", hostPath: {path: $2, type: Directory}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $1}
+spec: {accessModes: [$3], resources: {requests: {storage: 1Gi}}, storageClassName: "", volumeName: $1}
+---
+YAML
+}
+"$CLUSTER" kubectl get pv -o name 2> /dev/null | grep '/e2e-' | xargs -r "$CLUSTER" kubectl delete > /dev/null 2>&1
+{ volume e2e-data /usr/share/datasets/fashion-mnist ReadOnlyMany
+  for name in good pause kill quiet; do
+    install -d -o 65532 -g 65532 "$checkpoints/$name"
+    volume "e2e-$name" "$checkpoints/$name" ReadWriteMany
+  done; } > "$work/volumes.yaml"
 check "volumes" k apply -f "$work/volumes.yaml"
 
-job() { # NAME WORKERS EPOCHS-OR-STEPS [MORE TRAINING]
+job() { # NAME WORKERS EPOCHS-OR-STEPS [CHECKPOINT-CLAIM]
   cat <<YAML
 apiVersion: training.evenkeel.dev/v1alpha1
 kind: TrainingJob
@@ -42,10 +61,10 @@ spec:
     format: idx
     path: /usr/share/datasets/fashion-mnist
     volume: {persistentVolumeClaim: {claimName: e2e-data, readOnly: true}}
-  training: {$3, batchSize: {perReplica: 64}, optimizer: {type: sgd, learningRate: 0.02}${4:+, $4}}
+  training: {$3, batchSize: {perReplica: 64}, optimizer: {type: sgd, learningRate: 0.02}}
   checkpoint:
-    path: /checkpoints/$1
-    volume: {persistentVolumeClaim: {claimName: e2e-checkpoints}}
+    path: /checkpoints
+    volume: {persistentVolumeClaim: {claimName: e2e-${4:-$1}}}
     everySteps: 100
 YAML
 }
@@ -111,7 +130,7 @@ contains "a typo is named" 'replicaz' "$(job typo 2 'epochs: 1' | sed 's/replica
 contains "an unknown enum value" 'strategy' "$(job enum 2 'epochs: 1' | sed 's/^spec:/spec:\n  strategy: {type: Telepathy}/' | k apply -f - 2>&1)"
 contains "minReplicas > maxReplicas" 'minReplicas' "$(job minmax 2 'epochs: 1' | sed 's/replicas: 2/replicas: 2, minReplicas: 4, maxReplicas: 3/' | k apply -f - 2>&1)"
 contains "a name of 50 characters" '49' "$(job "$(printf 'x%.0s' {1..50})" 2 'epochs: 1' | k apply -f - 2>&1)"
-job nodata 1 'epochs: 1' | sed 's|path: /usr/share/datasets/fashion-mnist|path: /nowhere|; /volume: {persistentVolumeClaim: {claimName: e2e-data/d' | k apply -f - > /dev/null
+job nodata 1 'epochs: 1' good | sed 's|path: /usr/share/datasets/fashion-mnist|path: /nowhere|; /volume: {persistentVolumeClaim: {claimName: e2e-data/d' | k apply -f - > /dev/null
 within "missing data set: Failed" 60 phase_is nodata Failed
 contains "and says which file" /nowhere "$(k get tjob nodata -o json | jq -r '.status.conditions[] | select(.type == "Failed") | .message')"
 equal "with exit code 65" 65 "$(field nodata .status.lastFailure.exitCode)"

@@ -65,9 +65,12 @@ pkill -TERM -P $pid -f 'evenkeel-trainer local' 2> /dev/null || kill -TERM $pid
 wait $pid; equal "SIGTERM: exit 143" 143 $?
 step=$(basename "$(weights stop)" | sed 's/step-0*//')
 check "SIGTERM left a checkpoint" test "${step:-0}" -gt 0
+touch "$work/stop.log.end"
 run stop --steps $((step + 20))
 equal "and it goes on to the end" 0 "$status"
-equal "from where it stood: all steps, no more samples than planned" $((step + 20)) "$(report stop .job.status.progress.step)"
+# A run from the beginning would have written the checkpoint of step 50 anew.
+check "from where it stood" test ! "$work/stop.ckpt/step-000000050/manifest.json" -nt "$work/stop.log.end"
+equal "to the end: all steps" $((step + 20)) "$(report stop .job.status.progress.step)"
 
 # 3. A worker is killed: whole-job restart, every sample once all the same.
 o_set "$work/oset" 40 4
@@ -110,5 +113,5 @@ manifest "$work/later.yaml" 1 "$plain, precision: bf16"; run later; bad "not bui
 printf 'a: [1, 2\n' > "$work/yaml.yaml"; run yaml; bad "broken YAML" 64 "line"
 run nofile; bad "no such manifest" 64 "nofile.yaml"
 manifest "$work/shape.yaml" 1 "$plain" "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 3}]}'; run shape; bad "fewer outputs than classes" 65 "classes"
-manifest "$work/nan.yaml" 2 'steps: 10, batchSize: {global: 64}, optimizer: {type: sgd, learningRate: 1.0e+30}, learningRate: {scaling: None}' "$fashion" '{layers: [{type: flatten}, {type: dense, units: 64}, {type: dense, units: 10}]}' ; run nan; bad "numbers run away" 76 "step"
+manifest "$work/nan.yaml" 2 'steps: 10, batchSize: {global: 64}, optimizer: {type: sgd, learningRate: 1.0e+18}, learningRate: {scaling: None}' "$fashion" '{layers: [{type: flatten}, {type: dense, units: 64}, {type: dense, units: 10}]}' ; run nan; bad "numbers run away" 76 "step"
 finish_tests

@@ -112,8 +112,9 @@ class LocalRun {
 Result<int> LocalRun::run() {
   EVENKEEL_ASSIGN(Json manifest, load_manifest(options_.manifest, base::real_files()));
   EVENKEEL_ASSIGN(job_, local_job(std::move(manifest), options_));
-  if (job_.meta.uid.empty()) job_.meta.uid = "local-" + base::to_hex(base::random_bytes(8));
   if (job_.meta.name_space.empty()) job_.meta.name_space = "local";
+  // Stable, so that the same job with the same checkpoint folder goes on where it stood: a checkpoint belongs to a UID.
+  if (job_.meta.uid.empty()) job_.meta.uid = "local-" + base::sha256_hex(job_.meta.name_space + "/" + job_.meta.name).substr(0, 16);
   EVENKEEL_ASSIGN(RunFolder folder, RunFolder::make());
   folder_.emplace(std::move(folder));
   EVENKEEL_TRY(write_file(folder_->path() + "/key", base::random_bytes(32)));
