@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace evenkeel::contract {
 namespace {
@@ -37,7 +38,7 @@ std::string value_text(const Json& value) {
 
 std::string number_text(double number) {
   std::array<char, 32> buffer;
-  const bool whole = number == static_cast<double>(static_cast<long long>(number));
+  const bool whole = std::abs(number) < 9007199254740992.0 && number == std::floor(number);
   const auto [end, error] = whole ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<long long>(number))
                                   : std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
   return std::string(buffer.data(), error == std::errc() ? end : buffer.data());

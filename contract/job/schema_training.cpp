@@ -28,7 +28,7 @@ Field optimizer_field() {
                      .holds = [](const Json& self, const Json&) { return self.get<double>() < 1; }};
   return group("optimizer", "How weights follow gradients.",
                {choice("type", "Name of the optimizer.", {"sgd", "adam", "adamw", "lars", "lamb"}).defaults("sgd").only({"sgd"}),
-                number("learningRate", "Size of a step, greater than 0.").range(0, 1e38).defaults(0.1).rule(rate),
+                number("learningRate", "Size of a step, greater than 0.").range(0, 1e18).defaults(0.1).rule(rate),
                 number("momentum", "Share of the last step that is kept, from 0 to below 1.").range(0, 1).defaults(0.9).rule(momentum),
                 number("weightDecay", "Pull of the weights towards 0; biases are left alone.").range(0, 1e6).defaults(0),
                 choice("convention", "Whose formulas for momentum and decay: PyTorch or Keras.", {"PyTorch", "Keras"}).defaults("PyTorch")});

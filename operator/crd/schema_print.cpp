@@ -1,5 +1,7 @@
 #include "operator/crd/schema_print.h"
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "contract/job/rule_message.h"
@@ -29,8 +31,8 @@ const char* type_name(FieldType type) {
 }
 
 Json number_json(double number) {
-  const auto whole = static_cast<std::int64_t>(number);
-  return static_cast<double>(whole) == number ? Json(whole) : Json(number);
+  const bool whole = std::abs(number) < 9007199254740992.0 && number == std::floor(number);
+  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
 }
 
 std::string cel_literal(const Json& value, FieldType type) {

@@ -168,7 +168,9 @@ columns_print() {
   [ "$(head -1 "$dir/columns" | tr -s ' ' | sed 's/ $//')" = "NAME STATUS PROGRESS READY SAMPLES/S IMBALANCE RESTARTS ETA AGE VERDICT EFFICIENCY LOSS STRAGGLER QUEUE" ] &&
     grep -q 'shortest *Running *37 *3/4' "$dir/columns" && kubectl get training | grep -q shortest
 }
-explains() { kubectl explain "$1" >"$dir/explain" && grep -F "$2" "$dir/explain"; }| grep -qF "$2"; }
+explains() {
+  kubectl explain "$1" >"$dir/explain" && grep -F "$2" "$dir/explain"
+}
 
 install_crd "$crd"
 kubectl create --dry-run=client -o json -f "$crd" >"$dir/crd.json"

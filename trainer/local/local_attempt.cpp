@@ -20,10 +20,12 @@ using base::Status;
 
 constexpr char kHost[] = "127.0.0.1";
 constexpr base::Duration kPoll = std::chrono::milliseconds(500);
-// After the first process has failed, for the coordinator to hear of it and to tell the others.
-constexpr base::Duration kFailureGrace = std::chrono::seconds(8);
-// After the coordinator has ended, beyond spec.metrics.linger.
+// After a worker has failed: the coordinator sees its connection close and tells the others. Before all have joined it
+// would wait for a replacement, which only a cluster sends.
+constexpr base::Duration kFailureGrace = std::chrono::seconds(5);
+// After the coordinator has ended well, beyond spec.metrics.linger; after it has not, workers have nobody to wait for.
 constexpr base::Duration kEndGrace = std::chrono::seconds(15);
+constexpr base::Duration kAbortGrace = std::chrono::seconds(5);
 // After SIGTERM: the steps that are planned, and a checkpoint.
 constexpr base::Duration kStopGrace = std::chrono::seconds(300);
 
@@ -141,10 +143,11 @@ void Attempt::look_at_children() {
     if (child.exit_code) continue;
     child.exit_code = child.process.exit_code();
     if (!child.exit_code) continue;
+    const bool well = *child.exit_code == 0 || *child.exit_code == static_cast<int>(contract::ExitCode::kStopped);
     if (child.rank < 0) {
-      set_deadline(kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds));
+      set_deadline(well ? kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds) : kAbortGrace);
     } else if (*child.exit_code != 0 && !stopping_) {
-      set_deadline(kFailureGrace + std::chrono::seconds(config_.spec.restart.failure_detection_seconds));
+      set_deadline(kFailureGrace);
     }
   }
 }
