@@ -65,6 +65,7 @@ class Attempt {
   void set_deadline(base::Duration from_now) { deadline_ = std::min(deadline_, now() + from_now); }
   void poll_report();
   bool all_ended() const;
+  Result<contract::JobReport> last_report() const;
   AttemptEnd judge();
 
   const AttemptOptions& options_;
@@ -187,19 +188,23 @@ AttemptEnd Attempt::run() {
   return judge();
 }
 
+Result<contract::JobReport> Attempt::last_report() const {
+  EVENKEEL_ASSIGN(const std::string text, base::real_files().read(file("coordinator.end"), contract::kMaxTerminationMessageBytes));
+  EVENKEEL_ASSIGN(const base::Json json, base::parse_json(text));
+  return contract::decode_report(json);
+}
+
 // The coordinator knows best why it ended; where it did not end by itself, the first worker that failed.
 AttemptEnd Attempt::judge() {
   AttemptEnd end;
-  end.report = report_;
-  const auto text = base::real_files().read(file("coordinator.end"), contract::kMaxTerminationMessageBytes);
-  if (text.ok()) {
-    const auto json = base::parse_json(*text);
-    auto last = json.ok() ? contract::decode_report(*json) : Result<contract::JobReport>(json.error());
-    if (last.ok()) {
-      // Long reports lose replicas on their way into the file.
-      if (last->replicas.size() < report_.replicas.size()) last->replicas = report_.replicas;
-      end.report = std::move(*last);
-    }
+  auto last = last_report();
+  if (last.ok()) {
+    // Long reports lose replicas on their way into the file.
+    if (last->replicas.size() < report_.replicas.size()) last->replicas = report_.replicas;
+    end.report = std::move(*last);
+  } else {
+    end.report = report_;
+    end.report_error = last.error().message;
   }
   const int coordinator = *children_.front().exit_code;
   end.exit_code = coordinator;
@@ -213,7 +218,12 @@ AttemptEnd Attempt::judge() {
     end.exit_code = coordinator;
     return end;
   }
-  if (!killed_ && end.report.failure) return end;
+  if (!killed_ && end.report.failure) {
+    for (const Child& child : children_) {
+      if (child.rank == end.culprit) end.reason += " (" + child.name + " ended with " + std::to_string(*child.exit_code) + ")";
+    }
+    return end;
+  }
   for (const Child& child : children_) {
     const int code = *child.exit_code;
     if (child.rank < 0 || code == 0 || code == 128 + SIGKILL) continue;

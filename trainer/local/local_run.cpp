@@ -126,6 +126,7 @@ Result<int> LocalRun::run_attempts() {
   while (true) {
     EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt_options()));
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end)) continue;
+    if (!end.report_error.empty()) out() << "warning: these are the last numbers seen, the coordinator left none: " << end.report_error << "\n";
     out() << summary_text(end.report, now_s() - started_, end.exit_code);
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped)) {
       folder_->keep();
