@@ -38,6 +38,9 @@ ensure_packages() {
 # A fresh clone in another folder finds the objects of the last one.
 build_targets() {
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-  [ -f "$BUILD_DIR/build.ninja" ] || cmake --preset dev -B "$BUILD_DIR" > "$BUILD_DIR.log" 2>&1 || { mkdir -p "$(dirname "$BUILD_DIR")"; cmake --preset dev -B "$BUILD_DIR" || die "configuring failed"; }
+  if [ ! -f "$BUILD_DIR/build.ninja" ]; then
+    mkdir -p "$BUILD_DIR"
+    cmake --preset dev -B "$BUILD_DIR" > "$BUILD_DIR/configure.log" 2>&1 || { cat "$BUILD_DIR/configure.log" >&2; die "configuring failed"; }
+  fi
   ninja -C "$BUILD_DIR" "$@"
 }
