@@ -141,7 +141,7 @@ job quiet 2 'steps: 1500' > "$work/quiet.yaml"
 k apply -f "$work/quiet.yaml" > /dev/null
 within "fourth job runs" 60 phase_is quiet Running
 uids=$(k get pods -l training.evenkeel.dev/job-name=quiet -o 'jsonpath={.items[*].metadata.uid}')
-check "SIGKILL to the operator" bash -c 'kill -9 $(pgrep -f "evenkeel-operator run" | head -1)'
+check "SIGKILL to the operator" bash -c 'kill -9 $(pgrep -f "[/]usr/bin/evenkeel-operator run" | head -1)'
 check "the job completes" k wait --for=condition=Complete tjob/quiet --timeout=180s
 equal "in its first attempt" 1 "$(field quiet .status.attempt)"
 equal "without a restart" 0 "$(field quiet .status.restarts.total)"
