@@ -66,8 +66,9 @@ class Worker {
     metrics_.on_phases(timer_.take());  // an evaluation or checkpoint after the last commit
     log_throttling();
     if (!ending.ok()) return give_up(std::move(ending).error());
-    client_->close();
+    // Linger first: as long as we are connected the coordinator keeps its own pages up, and the job counts as running.
     if (ending->code == ExitCode::kDone) linger();
+    client_->close();
     return ending;
   }
 
