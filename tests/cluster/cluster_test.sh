@@ -35,7 +35,12 @@ host_footprint() {
 }
 folder_content() { [[ ! -d $1 ]] || ls "$1" | sort; }
 
-footprint_is_as_before() { diff "$WORK/before" <(host_footprint); }
+# What is there now and was not there before.
+footprint_is_as_before() {
+  local more
+  more=$(host_footprint | grep -vxFf "$WORK/before" || true)
+  [[ -z $more ]] || { echo "left behind: $more" && false; }
+}
 no_process_mentions_the_state() { ! pgrep -af -- "$STATE"; }
 state_is_gone() { [[ ! -e $STATE ]] || { find "$STATE" | head && false; }; }
 

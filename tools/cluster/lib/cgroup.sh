@@ -43,6 +43,7 @@ cgroup_remove() {
   local folder
   for folder in $(cgroup_folders); do
     find "$folder" -depth -type d -exec rmdir {} \; 2>/dev/null || true
-    rmdir "$(dirname "$folder")" 2>/dev/null || true # the parent too, when no other cluster has containers
   done
+  # The parents too, when no other cluster has containers there; pods that ended earlier left them behind.
+  rmdir /sys/fs/cgroup/k8s.io /sys/fs/cgroup/*/k8s.io 2>/dev/null || true
 }
