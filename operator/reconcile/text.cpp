@@ -18,25 +18,6 @@ std::string fit_text(const std::string& text, std::size_t max_bytes) {
   return clean.substr(0, end) + "...";
 }
 
-bool same_json(const base::Json& a, const base::Json& b) {
-  if (a.is_object() && b.is_object()) {
-    if (a.size() != b.size()) return false;
-    for (const auto& [name, value] : a.items()) {
-      const auto other = b.find(name);
-      if (other == b.end() || !same_json(value, *other)) return false;
-    }
-    return true;
-  }
-  if (a.is_array() && b.is_array()) {
-    if (a.size() != b.size()) return false;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (!same_json(a[i], b[i])) return false;
-    }
-    return true;
-  }
-  return a == b;
-}
-
 base::WallTimeValue floor_second(base::WallTimeValue time) { return std::chrono::floor<std::chrono::seconds>(time); }
 base::WallTimeValue ceil_second(base::WallTimeValue time) { return std::chrono::ceil<std::chrono::seconds>(time); }
 

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/time_text.h"
+#include "contract/job/json_same.h"
 
 namespace evenkeel::oper {
 
@@ -14,8 +15,7 @@ inline constexpr std::size_t kMaxMessageBytes = 1024;
 // Valid UTF-8 of at most `max_bytes`, control characters as spaces; "..." where it was cut.
 std::string fit_text(const std::string& text, std::size_t max_bytes = kMaxMessageBytes);
 
-// Equal as JSON, whatever the order of members: the API server sorts them.
-bool same_json(const base::Json& a, const base::Json& b);
+using contract::same_json;
 
 // The next whole second: times in status have no fractions, and a wait must not end early.
 base::WallTimeValue ceil_second(base::WallTimeValue time);

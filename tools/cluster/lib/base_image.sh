@@ -13,15 +13,14 @@ run_buildah() {
 
 # Where this machine's own packages come from, so that a library in the image is the one that was linked against.
 base_image_sources() {
-  cat <<'EOF'
-deb http://deb.debian.org/debian bookworm main
-deb http://deb.debian.org/debian bookworm-updates main
-deb http://deb.debian.org/debian-security bookworm-security main
-EOF
+  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Origin: Debian' 'Created-By: Packages' | sort -u
 }
 
 base_image_root() { # FOLDER
-  debootstrap --variant=minbase --include=ca-certificates bookworm "$1" http://deb.debian.org/debian \
+  local mirror
+  # Without one debootstrap takes Debian's own.
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Created-By: Packages' 'Codename: bookworm' 'Component: main' | sort -u | sed -n 1p)
+  debootstrap --variant=minbase --include=ca-certificates bookworm "$1" ${mirror:+"$mirror"} \
     >"$CACHE_DIR/debootstrap.log" 2>&1 || {
     tail -5 "$CACHE_DIR/debootstrap.log" >&2
     die "debootstrap failed; its log: $CACHE_DIR/debootstrap.log"
