@@ -25,7 +25,9 @@ class Clock {
 // The machine's clock.
 Clock& real_clock();
 
-inline double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+inline double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 inline Duration from_seconds(double value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
 }

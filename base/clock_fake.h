@@ -1,6 +1,7 @@
 // A clock that tests move by hand. Thread safe.
-// SleepRule::kAdvances: a sleeper moves the time itself, for tests with one thread. SleepRule::kWaits: a sleeper
-// blocks until another thread has advanced far enough; wait_for_sleepers() tells that thread when it is safe to.
+// SleepRule::kAdvances: a sleeper moves the time itself, for tests with one thread. SleepRule::kWaits: a
+// sleeper blocks until another thread has advanced far enough; wait_for_sleepers() tells that thread when it
+// is safe to.
 #pragma once
 
 #include <condition_variable>

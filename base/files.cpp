@@ -18,23 +18,29 @@ namespace {
 
 ErrorCode code_of(int error) {
   switch (error) {
-    case ENOENT: return ErrorCode::kNotFound;
+    case ENOENT:
+      return ErrorCode::kNotFound;
     case EEXIST:
-    case ENOTEMPTY: return ErrorCode::kAlreadyExists;
+    case ENOTEMPTY:
+      return ErrorCode::kAlreadyExists;
     case EACCES:
     case EPERM:
-    case EROFS: return ErrorCode::kPermissionDenied;
+    case EROFS:
+      return ErrorCode::kPermissionDenied;
     case ENOTDIR:
     case EISDIR:
     case ENAMETOOLONG:
     case ELOOP:
-    case EINVAL: return ErrorCode::kInvalidInput;
-    default: return ErrorCode::kIo;
+    case EINVAL:
+      return ErrorCode::kInvalidInput;
+    default:
+      return ErrorCode::kIo;
   }
 }
 
 Error failed(const char* doing, const std::string& path, int error) {
-  return Error{code_of(error), std::string(doing) + " " + path + ": " + std::generic_category().message(error)};
+  return Error{code_of(error),
+               std::string(doing) + " " + path + ": " + std::generic_category().message(error)};
 }
 
 class Descriptor {
@@ -98,7 +104,8 @@ class RealFiles : public Files {
     std::string text;
     std::size_t used = 0;
     while (true) {
-      text.resize(std::min(max_bytes + 1, used + std::max<std::size_t>(size - std::min(size, used), 4096) + 1));
+      text.resize(
+          std::min(max_bytes + 1, used + std::max<std::size_t>(size - std::min(size, used), 4096) + 1));
       const ssize_t got = again([&] { return ::read(file.get(), text.data() + used, text.size() - used); });
       if (got < 0) return failed("reading", path, errno);
       if (got == 0) break;
@@ -151,7 +158,8 @@ class RealFiles : public Files {
     errno = 0;
     while (const dirent* entry = readdir(stream)) {
       const std::string_view name = entry->d_name;
-      if (name != "." && name != "..") entries.push_back({std::string(name), is_directory(dirfd(stream), *entry)});
+      if (name != "." && name != "..")
+        entries.push_back({std::string(name), is_directory(dirfd(stream), *entry)});
       errno = 0;
     }
     const int error = errno;

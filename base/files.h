@@ -26,7 +26,8 @@ class Files {
   // Whole file; longer than max_bytes: kInvalidInput with both numbers.
   virtual Result<std::string> read(const std::string& path, std::size_t max_bytes) = 0;
   // Part of a file; shorter than asked: kCorruptData, "truncated" with the offset.
-  virtual Result<std::string> read_range(const std::string& path, std::uint64_t offset, std::size_t bytes) = 0;
+  virtual Result<std::string> read_range(const std::string& path, std::uint64_t offset,
+                                         std::size_t bytes) = 0;
   virtual Result<std::uint64_t> size(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
   // Sorted by name. kNotFound where there is none.
@@ -42,7 +43,8 @@ class Files {
 
 Files& real_files();
 
-// Readers see the old content or the new one, never a half: temporary name, fsync, rename, fsync of the folder.
+// Readers see the old content or the new one, never a half: temporary name, fsync, rename, fsync of the
+// folder.
 Status write_atomic(Files& files, const std::string& path, std::string_view content);
 
 }  // namespace evenkeel::base

@@ -35,7 +35,9 @@ Error not_found(const char* doing, const std::string& path) {
 
 }  // namespace
 
-FakeFiles::FakeFiles() : root_(std::make_shared<Node>()) { root_->is_directory = true; }
+FakeFiles::FakeFiles() : root_(std::make_shared<Node>()) {
+  root_->is_directory = true;
+}
 FakeFiles::~FakeFiles() = default;
 
 void FakeFiles::fail_call(int n, Error error) {
@@ -96,7 +98,8 @@ void FakeFiles::put(const std::string& path, std::string content) {
 std::vector<std::string> FakeFiles::paths() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> found;
-  const std::function<void(const Node&, const std::string&)> walk = [&](const Node& node, const std::string& path) {
+  const std::function<void(const Node&, const std::string&)> walk = [&](const Node& node,
+                                                                        const std::string& path) {
     if (!node.is_directory) found.push_back(path);
     for (const auto& [name, child] : node.names) walk(*child, path + "/" + name);
   };
@@ -160,8 +163,9 @@ Result<std::string> FakeFiles::read(const std::string& path, std::size_t max_byt
   EVENKEEL_TRY(begin_call("reading " + path));
   EVENKEEL_ASSIGN(const NodePtr node, file("reading", path));
   if (node->content.size() > max_bytes) {
-    return Error{ErrorCode::kInvalidInput, "reading " + path + ": it has " + std::to_string(node->content.size()) +
-                                               " bytes, at most " + std::to_string(max_bytes) + " are allowed"};
+    return Error{ErrorCode::kInvalidInput, "reading " + path + ": it has " +
+                                               std::to_string(node->content.size()) + " bytes, at most " +
+                                               std::to_string(max_bytes) + " are allowed"};
   }
   return node->content;
 }
@@ -245,7 +249,8 @@ Status FakeFiles::rename(const std::string& from, const std::string& to) {
   const NodePtr node = find(from), target = find(to);
   if (!node) return not_found("renaming", both);
   if (target && target->is_directory != node->is_directory) {
-    return failed("renaming", both, ErrorCode::kInvalidInput, target->is_directory ? "Is a directory" : "Not a directory");
+    return failed("renaming", both, ErrorCode::kInvalidInput,
+                  target->is_directory ? "Is a directory" : "Not a directory");
   }
   if (target && target != node && !target->names.empty()) {
     return failed("renaming", both, ErrorCode::kAlreadyExists, "Directory not empty");
@@ -260,7 +265,8 @@ Status FakeFiles::sync_directory(const std::string& path) {
   EVENKEEL_TRY(begin_mutation("syncing the directory " + path));
   const NodePtr node = find(path);
   if (!node) return not_found("syncing the directory", path);
-  if (!node->is_directory) return failed("syncing the directory", path, ErrorCode::kInvalidInput, "Not a directory");
+  if (!node->is_directory)
+    return failed("syncing the directory", path, ErrorCode::kInvalidInput, "Not a directory");
   node->safe_names = node->names;
   return {};
 }

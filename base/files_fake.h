@@ -1,7 +1,7 @@
 // A file system in memory that fails on demand. Thread safe.
-// It forgets what a real one may forget: the content of a written file is safe after write_synced, but a name (new,
-// renamed or removed) is safe only after sync_directory of the folder it is in. crash() stops all calls; recover()
-// comes back with what was safe. Relative paths start at the root.
+// It forgets what a real one may forget: the content of a written file is safe after write_synced, but a name
+// (new, renamed or removed) is safe only after sync_directory of the folder it is in. crash() stops all
+// calls; recover() comes back with what was safe. Relative paths start at the root.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ class FakeFiles : public Files {
   FakeFiles();
   ~FakeFiles() override;
 
-  // The n-th call from now, counted from 1, fails with `error`; a mutating one is then half done: a written file has
-  // half of its bytes, anything else has no effect.
+  // The n-th call from now, counted from 1, fails with `error`; a mutating one is then half done: a written
+  // file has half of its bytes, anything else has no effect.
   void fail_call(int n, Error error);
   // The same, counting only the calls that change something (the last five).
   void fail_mutation(int n, Error error);

@@ -23,7 +23,8 @@ Status write(Files& files, const std::string& path, std::string_view text) {
 
 std::vector<std::string> names(Files& files, const std::string& directory) {
   std::vector<std::string> result;
-  for (const DirEntry& entry : files.list(directory).value()) result.push_back(entry.name + (entry.is_directory ? "/" : ""));
+  for (const DirEntry& entry : files.list(directory).value())
+    result.push_back(entry.name + (entry.is_directory ? "/" : ""));
   return result;
 }
 

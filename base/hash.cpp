@@ -22,7 +22,8 @@ constexpr std::uint32_t kCastagnoli = 0x82f63b78;  // the polynomial, bits rever
 
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-// tables[k][b]: the CRC of byte b followed by k zero bytes, so that eight bytes cost eight look-ups and no loop.
+// tables[k][b]: the CRC of byte b followed by k zero bytes, so that eight bytes cost eight look-ups and no
+// loop.
 constexpr CrcTables make_tables() {
   CrcTables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -40,14 +41,17 @@ constexpr CrcTables make_tables() {
 }
 constexpr CrcTables kTables = make_tables();
 
-std::uint32_t step_table(std::uint32_t crc, unsigned char byte) { return (crc >> 8) ^ kTables[0][(crc ^ byte) & 0xff]; }
+std::uint32_t step_table(std::uint32_t crc, unsigned char byte) {
+  return (crc >> 8) ^ kTables[0][(crc ^ byte) & 0xff];
+}
 
 std::uint32_t crc_portable(std::uint32_t crc, const unsigned char* data, std::size_t size) {
   for (; size >= 8; data += 8, size -= 8) {
     const std::uint32_t low = crc ^ (std::uint32_t{data[0]} | std::uint32_t{data[1]} << 8 |
                                      std::uint32_t{data[2]} << 16 | std::uint32_t{data[3]} << 24);
     crc = kTables[7][low & 0xff] ^ kTables[6][(low >> 8) & 0xff] ^ kTables[5][(low >> 16) & 0xff] ^
-          kTables[4][low >> 24] ^ kTables[3][data[4]] ^ kTables[2][data[5]] ^ kTables[1][data[6]] ^ kTables[0][data[7]];
+          kTables[4][low >> 24] ^ kTables[3][data[4]] ^ kTables[2][data[5]] ^ kTables[1][data[6]] ^
+          kTables[0][data[7]];
   }
   for (; size > 0; ++data, --size) crc = step_table(crc, *data);
   return crc;
@@ -77,7 +81,9 @@ CrcFunction pick_crc() {
   return crc_portable;
 }
 
-const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 
 }  // namespace
 
@@ -93,8 +99,8 @@ std::uint32_t crc32c_portable(std::string_view bytes, std::uint32_t seed) {
 std::string sha256_hex(std::string_view bytes) {
   std::string digest(32, '\0');
   unsigned length = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &length, EVP_sha256(),
-                 nullptr) != 1 ||
+  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &length,
+                 EVP_sha256(), nullptr) != 1 ||
       length != digest.size()) {
     std::abort();  // only without memory, or with a broken OpenSSL: no hash may ever be made up
   }

@@ -11,7 +11,8 @@ namespace evenkeel::base {
 
 // CRC-32C (Castagnoli), of "123456789" = 0xe3069283. `seed` = the CRC so far, to go on with more bytes.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0);
-// The same without the instruction of SSE 4.2: what other machines run, callable so that a test compares the two.
+// The same without the instruction of SSE 4.2: what other machines run, callable so that a test compares the
+// two.
 std::uint32_t crc32c_portable(std::string_view bytes, std::uint32_t seed = 0);
 
 // Lower-case hex, 64 characters.

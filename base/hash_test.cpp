@@ -10,8 +10,8 @@ namespace {
 TEST(Hash, crc32c_matches_the_published_values) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
   EXPECT_EQ(crc32c(""), 0u);
-  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);      // RFC 3720, B.4
-  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);    // RFC 3720, B.4
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);    // RFC 3720, B.4
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);  // RFC 3720, B.4
 }
 
 TEST(Hash, crc32c_goes_on_from_any_split_and_the_table_agrees_with_the_instruction) {

@@ -1,6 +1,7 @@
 // A small bounded HTTP/1.1 server and client (Boost.Beast inside) for /healthz, /readyz, /metrics and the
 // coordinator's status. Not for the API server: that is operator/kube. Limits: request head and body 16 KiB,
-// `max_connections` at once, 5 s for a whole request, so that a half-sent request holds one slot for 5 s only.
+// `max_connections` at once, 5 s for a whole request, so that a half-sent request holds one slot for 5 s
+// only.
 #pragma once
 
 #include <chrono>
@@ -15,9 +16,9 @@
 namespace evenkeel::base {
 
 struct HttpRequest {
-  std::string method;  // "GET"
-  std::string path;    // without the query
-  std::string query;   // after '?'
+  std::string method;                          // "GET"
+  std::string path;                            // without the query
+  std::string query;                           // after '?'
   std::map<std::string, std::string> headers;  // names in lower case
 };
 
@@ -40,14 +41,16 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  // Exact paths only; any other is 404, another method than GET or HEAD 405. Port taken: kAlreadyExists with the port
-  // and what to do.
-  static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options, std::map<std::string, HttpHandler> routes);
+  // Exact paths only; any other is 404, another method than GET or HEAD 405. Port taken: kAlreadyExists with
+  // the port and what to do.
+  static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options,
+                                                   std::map<std::string, HttpHandler> routes);
   virtual ~HttpServer() = default;  // stops: open connections are closed, threads joined
   virtual std::uint16_t port() const = 0;
 };
 
-// GET http://address:port/path. Whole call within `timeout`; body over max_bytes: kInvalidInput. `host` may be a name.
+// GET http://address:port/path. Whole call within `timeout`; body over max_bytes: kInvalidInput. `host` may
+// be a name.
 Result<HttpResponse> http_get(const std::string& host, std::uint16_t port, const std::string& path,
                               std::chrono::milliseconds timeout, std::size_t max_bytes);
 

@@ -16,7 +16,8 @@ constexpr std::size_t kMaxHeadBytes = 16 << 10;
 constexpr std::size_t kReadBytes = 16 << 10;
 
 bool is_plain(std::string_view path) {
-  return !path.empty() && path[0] == '/' && std::all_of(path.begin(), path.end(), [](char c) { return c > ' ' && c < 127; });
+  return !path.empty() && path[0] == '/' &&
+         std::all_of(path.begin(), path.end(), [](char c) { return c > ' ' && c < 127; });
 }
 
 Error parse_error(const beast::error_code& error, std::size_t max_bytes) {
@@ -38,8 +39,9 @@ Result<HttpResponse> read_response(Socket& socket, MonotonicTime deadline, std::
   beast::error_code error;
   while (!parser.is_done()) {
     const auto space = buffer.prepare(kReadBytes);
-    EVENKEEL_ASSIGN(const std::size_t got, socket.receive_some({static_cast<std::byte*>(space.data()), space.size()},
-                                                               deadline, nullptr));
+    EVENKEEL_ASSIGN(
+        const std::size_t got,
+        socket.receive_some({static_cast<std::byte*>(space.data()), space.size()}, deadline, nullptr));
     buffer.commit(got);
     if (got == 0 && !parser.got_some()) return parse_error(http::error::end_of_stream, max_bytes);
     if (got == 0) {
@@ -64,12 +66,13 @@ Result<HttpResponse> http_get(const std::string& host, std::uint16_t port, const
                               std::chrono::milliseconds timeout, std::size_t max_bytes) {
   const MonotonicTime deadline = real_clock().now() + timeout;
   const std::string context = "GET http://" + host + ":" + std::to_string(port) + path.substr(0, 200);
-  if (!is_plain(path)) return Error{ErrorCode::kInvalidInput, context + ": a path starts with / and has no spaces"};
+  if (!is_plain(path))
+    return Error{ErrorCode::kInvalidInput, context + ": a path starts with / and has no spaces"};
   if (!is_plain("/" + host)) return Error{ErrorCode::kInvalidInput, context + ": bad host"};
   auto socket = connect_to({host, port}, deadline, nullptr);
   if (!socket.ok()) return with_context(context, socket.error());
-  const std::string request =
-      "GET " + path + " HTTP/1.1\r\nHost: " + host + ":" + std::to_string(port) + "\r\nConnection: close\r\n\r\n";
+  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: " + host + ":" + std::to_string(port) +
+                              "\r\nConnection: close\r\n\r\n";
   Status sent = socket->send_all(std::as_bytes(std::span(request)), deadline, nullptr);
   if (!sent.ok()) return with_context(context, sent.error());
   try {

@@ -53,11 +53,14 @@ HttpRequest plain_request(const http::request<http::empty_body>& message) {
   return request;
 }
 
-HttpResponse plain_text(int status, std::string body) { return {status, "text/plain; charset=utf-8", std::move(body)}; }
+HttpResponse plain_text(int status, std::string body) {
+  return {status, "text/plain; charset=utf-8", std::move(body)};
+}
 
 HttpResponse answer(const Routes& routes, const HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") {
-    return plain_text(405, "method " + request.method.substr(0, 32) + " is not served here, only GET and HEAD\n");
+    return plain_text(405,
+                      "method " + request.method.substr(0, 32) + " is not served here, only GET and HEAD\n");
   }
   const auto route = routes.find(request.path);
   if (route == routes.end()) return plain_text(404, "nothing is served at this path\n");
@@ -69,8 +72,8 @@ HttpResponse answer(const Routes& routes, const HttpRequest& request) {
   }
 }
 
-// One connection: one request, one answer, closed. All of it runs on the connection's own strand, and no thread is
-// held while bytes are missing.
+// One connection: one request, one answer, closed. All of it runs on the connection's own strand, and no
+// thread is held while bytes are missing.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Closed = std::function<void()>;
@@ -118,8 +121,8 @@ class Session : public std::enable_shared_from_this<Session> {
     respond(answer(routes_, plain_request(message)), is_head, false);
   }
 
-  // `unread`: bytes of the client may be under way. Closing on them would send a reset, and that can overtake the
-  // answer, so they are read and thrown away for a moment.
+  // `unread`: bytes of the client may be under way. Closing on them would send a reset, and that can overtake
+  // the answer, so they are read and thrown away for a moment.
   void respond(HttpResponse response, bool is_head, bool unread) {
     response_.result(static_cast<unsigned>(response.status));
     response_.set(http::field::content_type, response.content_type);
@@ -145,10 +148,11 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void drain() {
-    stream_.async_read_some(asio::buffer(sink_), [self = shared_from_this()](beast::error_code error, std::size_t) {
-      if (error) return self->finish();
-      self->drain();
-    });
+    stream_.async_read_some(asio::buffer(sink_),
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              if (error) return self->finish();
+                              self->drain();
+                            });
   }
 
   void finish() {
@@ -172,7 +176,10 @@ class Session : public std::enable_shared_from_this<Session> {
 class Server : public HttpServer {
  public:
   Server(HttpServerOptions options, Routes routes, Listener listener)
-      : options_(std::move(options)), routes_(std::move(routes)), port_(listener.port()), acceptor_(context_),
+      : options_(std::move(options)),
+        routes_(std::move(routes)),
+        port_(listener.port()),
+        acceptor_(context_),
         pause_(context_) {
     int family = AF_INET;
     socklen_t size = sizeof family;
@@ -212,8 +219,8 @@ class Server : public HttpServer {
 
   void admit(tcp::socket socket) {
     std::unique_lock lock(mutex_);
-    // Full: whoever has been silent longest goes, so that half-sent requests cannot keep a probe out. If all are
-    // being answered, the new one goes.
+    // Full: whoever has been silent longest goes, so that half-sent requests cannot keep a probe out. If all
+    // are being answered, the new one goes.
     if (static_cast<int>(sessions_.size()) >= options_.max_connections && !evict()) return;
     const auto session = std::make_shared<Session>(std::move(socket), routes_, options_.request_timeout);
     sessions_.push_back(session);
@@ -239,8 +246,8 @@ class Server : public HttpServer {
   const HttpServerOptions options_;
   const Routes routes_;
   const std::uint16_t port_;
-  std::mutex mutex_;   // sessions_
-  Sessions sessions_;  // oldest first
+  std::mutex mutex_;          // sessions_
+  Sessions sessions_;         // oldest first
   asio::io_context context_;  // after what its handlers touch: it dies first
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;

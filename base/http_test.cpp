@@ -21,16 +21,24 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-MonotonicTime soon() { return real_clock().now() + seconds(60); }
+MonotonicTime soon() {
+  return real_clock().now() + seconds(60);
+}
 
 std::map<std::string, HttpHandler> routes() {
-  return {{"/healthz", [](const HttpRequest&) { return HttpResponse{200, "text/plain; charset=utf-8", "ok\n"}; }},
+  return {{"/healthz",
+           [](const HttpRequest&) {
+             return HttpResponse{200, "text/plain; charset=utf-8", "ok\n"};
+           }},
           {"/echo",
            [](const HttpRequest& r) {
              const auto agent = r.headers.find("user-agent");
              return HttpResponse{200, "x/y", r.query + "|" + (agent == r.headers.end() ? "" : agent->second)};
            }},
-          {"/large", [](const HttpRequest&) { return HttpResponse{200, "x/y", std::string(3'000'000, 'x')}; }},
+          {"/large",
+           [](const HttpRequest&) {
+             return HttpResponse{200, "x/y", std::string(3'000'000, 'x')};
+           }},
           {"/throws", [](const HttpRequest&) -> HttpResponse { throw std::runtime_error("broken"); }}};
 }
 
@@ -44,7 +52,9 @@ Result<HttpResponse> get(const HttpServer& server, const std::string& path, std:
   return http_get("127.0.0.1", server.port(), path, seconds(60), max_bytes);
 }
 
-Socket dial(const HttpServer& server) { return connect_to({"127.0.0.1", server.port()}, soon(), nullptr).value(); }
+Socket dial(const HttpServer& server) {
+  return connect_to({"127.0.0.1", server.port()}, soon(), nullptr).value();
+}
 
 void say(Socket& socket, std::string_view text) {
   ASSERT_TRUE(socket.send_all(std::as_bytes(std::span(text)), soon(), nullptr).ok());
@@ -78,7 +88,8 @@ TEST(Http, serves_exact_paths) {
   EXPECT_EQ(get(*server, "/")->status, 404);
   EXPECT_EQ(get(*server, "/healthz?verbose=1")->status, 200);
   EXPECT_EQ(get(*server, "/throws")->status, 500);
-  EXPECT_THAT(converse(*server, "GET /echo?a=1 HTTP/1.1\r\nHost: x\r\nUser-AGENT: me\r\n\r\n"), HasSubstr("a=1|me"));
+  EXPECT_THAT(converse(*server, "GET /echo?a=1 HTTP/1.1\r\nHost: x\r\nUser-AGENT: me\r\n\r\n"),
+              HasSubstr("a=1|me"));
 }
 
 TEST(Http, head_has_the_length_but_no_body) {
@@ -96,15 +107,18 @@ TEST(Http, refuses_other_methods_bodies_long_heads_and_noise) {
   EXPECT_THAT(post, HasSubstr("Allow: GET, HEAD"));
   EXPECT_THAT(converse(*server, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab"),
               StartsWith("HTTP/1.1 413"));
-  EXPECT_THAT(converse(*server, "POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"),
-              StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(
+      converse(*server,
+               "POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"),
+      StartsWith("HTTP/1.1 413"));
   EXPECT_THAT(converse(*server, "GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(20'000, 'x') + "\r\n\r\n"),
               StartsWith("HTTP/1.1 431"));
   EXPECT_THAT(converse(*server, std::string(200, '\x16') + "\r\n\r\n"), StartsWith("HTTP/1.1 400"));
   EXPECT_EQ(get(*server, "/healthz")->status, 200);
 }
 
-// As many half-sent requests as there are slots, and more than there are threads: a probe still gets its answer.
+// As many half-sent requests as there are slots, and more than there are threads: a probe still gets its
+// answer.
 TEST(Http, half_sent_requests_do_not_stall_a_probe) {
   const auto server = start({.threads = 2, .max_connections = 64, .request_timeout = seconds(600)});
   std::vector<Socket> half_sent;
@@ -118,7 +132,7 @@ TEST(Http, half_sent_requests_do_not_stall_a_probe) {
   EXPECT_EQ(probe->status, 200);
   EXPECT_LT(real_clock().now() - before, seconds(5));
   EXPECT_EQ(hear(half_sent.front()), "");  // the oldest one has made room
-  say(half_sent.back(), "st: x\r\n\r\n");    // a slow one that came later is still served
+  say(half_sent.back(), "st: x\r\n\r\n");  // a slow one that came later is still served
   EXPECT_THAT(hear(half_sent.back()), StartsWith("HTTP/1.1 200"));
 }
 
@@ -214,7 +228,9 @@ TEST(HttpClient, judges_bad_servers) {
   EXPECT_EQ(get_from("220 smtp\r\n\r\n", seconds(60), true).error().code, ErrorCode::kCorruptData);
   EXPECT_EQ(get_from("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", milliseconds(50), false).error().code,
             ErrorCode::kDeadlineExceeded);
-  EXPECT_EQ(get_from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", seconds(60), false)->body,
+  EXPECT_EQ(get_from("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", seconds(60),
+                     false)
+                ->body,
             "ab");
   EXPECT_EQ(get_from("HTTP/1.1 200 OK\r\n\r\nuntil the end", seconds(60), true)->body, "until the end");
   EXPECT_EQ(http_get("127.0.0.1", 1, "no slash", seconds(1), 1).error().code, ErrorCode::kInvalidInput);

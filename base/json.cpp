@@ -38,11 +38,12 @@ class CountingIterator {
   const char** seen_;
 };
 
-// Builds the value from the parser's events. Members are appended, not inserted: the ordered object's own insertion
-// looks for the key from the front each time, which a text of 4 MiB would turn into hours.
+// Builds the value from the parser's events. Members are appended, not inserted: the ordered object's own
+// insertion looks for the key from the front each time, which a text of 4 MiB would turn into hours.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view text, int max_depth) : begin_(text.data()), seen_(text.data()), max_depth_(max_depth) {}
+  Builder(std::string_view text, int max_depth)
+      : begin_(text.data()), seen_(text.data()), max_depth_(max_depth) {}
 
   bool null() override { return put(nullptr); }
   bool boolean(bool value) override { return put(value); }
@@ -59,14 +60,16 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool key(string_t& name) override {
     Level& level = levels_.back();
-    if (is_known(level, name)) return fail("key \"" + name.substr(0, kShownBytes) + "\" is there twice in one object");
+    if (is_known(level, name))
+      return fail("key \"" + name.substr(0, kShownBytes) + "\" is there twice in one object");
     auto& members = level.value->get_ref<Json::object_t&>();
     static_cast<Json::object_t::Container&>(members).emplace_back(std::move(name), nullptr);
     return true;
   }
 
   bool parse_error(std::size_t position, const std::string&, const Json::exception& exception) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": the end is what is new.
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ...": the end is what
+    // is new.
     std::string what = exception.what();
     const std::size_t column = what.find("column");
     const std::size_t start = column == std::string::npos ? what.find("] ") : what.find(": ", column);
@@ -171,8 +174,9 @@ const Json* member(const Json& object, std::string_view key) {
 
 Result<Json> parse_json(std::string_view text, JsonLimits limits) {
   if (text.size() > limits.max_bytes) {
-    return Error{ErrorCode::kInvalidInput, "JSON text of " + std::to_string(text.size()) + " bytes is longer than " +
-                                               std::to_string(limits.max_bytes) + " bytes"};
+    return Error{ErrorCode::kInvalidInput, "JSON text of " + std::to_string(text.size()) +
+                                               " bytes is longer than " + std::to_string(limits.max_bytes) +
+                                               " bytes"};
   }
   // The parser takes a NUL for the end and would let anything follow it.
   const std::size_t nul = text.find('\0');
@@ -192,7 +196,8 @@ std::string dump_json(const Json& value, int indent) {
 
 std::string string_at(const Json& object, std::string_view key, std::string_view fallback) {
   const Json* value = member(object, key);
-  return value != nullptr && value->is_string() ? value->get_ref<const std::string&>() : std::string(fallback);
+  return value != nullptr && value->is_string() ? value->get_ref<const std::string&>()
+                                                : std::string(fallback);
 }
 
 std::int64_t int_at(const Json& object, std::string_view key, std::int64_t fallback) {

@@ -19,7 +19,8 @@ struct JsonLimits {
   int max_depth = 64;
 };
 
-// Duplicate keys, trailing text, invalid UTF-8, too deep, too long: kInvalidInput, message with the byte offset.
+// Duplicate keys, trailing text, invalid UTF-8, too deep, too long: kInvalidInput, message with the byte
+// offset.
 Result<Json> parse_json(std::string_view text, JsonLimits limits = {});
 
 // Never throws: invalid UTF-8 is replaced. indent < 0: one line.

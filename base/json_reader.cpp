@@ -8,8 +8,8 @@
 namespace evenkeel::base {
 namespace {
 
-constexpr std::size_t kMaxErrors = 20;       // a file of another kind would otherwise fill a screen
-constexpr std::size_t kMaxShownBytes = 60;   // of an offending value
+constexpr std::size_t kMaxErrors = 20;         // a file of another kind would otherwise fill a screen
+constexpr std::size_t kMaxShownBytes = 60;     // of an offending value
 constexpr std::size_t kMaxComparedBytes = 64;  // of names, for "did you mean"
 
 const Json& null_value() {
@@ -46,7 +46,8 @@ int distance(std::string_view a, std::string_view b) {
     int diagonal = row[0];
     row[0] = static_cast<int>(i) + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const bool same = std::tolower(static_cast<unsigned char>(a[i])) == std::tolower(static_cast<unsigned char>(b[j]));
+      const bool same =
+          std::tolower(static_cast<unsigned char>(a[i])) == std::tolower(static_cast<unsigned char>(b[j]));
       const int replaced = diagonal + (same ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
@@ -104,7 +105,9 @@ JsonReader::JsonReader(JsonReader&& other) noexcept
       seen_(std::move(other.seen_)),
       open_(other.open_) {}
 
-JsonReader::~JsonReader() { check_unknown(); }
+JsonReader::~JsonReader() {
+  check_unknown();
+}
 
 void JsonReader::check_unknown() {
   if (value_ == nullptr || open_) return;
@@ -153,7 +156,8 @@ bool JsonReader::boolean(std::string_view key, bool fallback) {
   return fallback;
 }
 
-std::int64_t JsonReader::integer(std::string_view key, std::int64_t fallback, std::int64_t min, std::int64_t max) {
+std::int64_t JsonReader::integer(std::string_view key, std::int64_t fallback, std::int64_t min,
+                                 std::int64_t max) {
   const Json* value = find(key);
   if (value == nullptr) return fallback;
   if (!value->is_number_integer()) {
@@ -166,9 +170,10 @@ std::int64_t JsonReader::integer(std::string_view key, std::int64_t fallback, st
   if (fits && number >= min && number <= max) return number;
   const bool open_above = max == std::numeric_limits<std::int64_t>::max();
   const bool open_below = min == std::numeric_limits<std::int64_t>::min();
-  std::string range = open_above && !open_below  ? "at least " + std::to_string(min)
-                      : open_below && !open_above ? "at most " + std::to_string(max)
-                                                  : "between " + std::to_string(min) + " and " + std::to_string(max);
+  std::string range = open_above && !open_below ? "at least " + std::to_string(min)
+                      : open_below && !open_above
+                          ? "at most " + std::to_string(max)
+                          : "between " + std::to_string(min) + " and " + std::to_string(max);
   fail(key, wrong(range, *value));
   return fallback;
 }
@@ -220,7 +225,8 @@ const Json* JsonReader::list(std::string_view key, std::size_t max_items) {
     return nullptr;
   }
   if (value->size() > max_items) {
-    fail(key, "has " + std::to_string(value->size()) + " items, at most " + std::to_string(max_items) + " are allowed");
+    fail(key, "has " + std::to_string(value->size()) + " items, at most " + std::to_string(max_items) +
+                  " are allowed");
     return nullptr;
   }
   return value;
@@ -271,11 +277,17 @@ std::vector<double> JsonReader::numbers(std::string_view key, std::size_t max_it
   return values;
 }
 
-void JsonReader::fail(std::string_view key, std::string what) { shared_->add(path_of(key), what); }
+void JsonReader::fail(std::string_view key, std::string what) {
+  shared_->add(path_of(key), what);
+}
 
-void JsonReader::allow_unknown() { open_ = true; }
+void JsonReader::allow_unknown() {
+  open_ = true;
+}
 
-const std::string& JsonReader::path() const { return path_; }
+const std::string& JsonReader::path() const {
+  return path_;
+}
 
 Status JsonReader::finish() {
   check_unknown();

@@ -26,7 +26,8 @@ class JsonReader {
   // Absent or null: the fallback. Wrong type or out of range: the fallback, and an error is kept.
   std::string string(std::string_view key, std::string fallback = "");
   bool boolean(std::string_view key, bool fallback = false);
-  std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t min = std::numeric_limits<std::int64_t>::min(),
+  std::int64_t integer(std::string_view key, std::int64_t fallback,
+                       std::int64_t min = std::numeric_limits<std::int64_t>::min(),
                        std::int64_t max = std::numeric_limits<std::int64_t>::max());
   // Finite numbers only.
   double number(std::string_view key, double fallback);
@@ -51,7 +52,8 @@ class JsonReader {
   void allow_unknown();
   const std::string& path() const;
 
-  // All errors in one, "; " between them, kInvalidInput. To be called on the root reader, after its children died.
+  // All errors in one, "; " between them, kInvalidInput. To be called on the root reader, after its children
+  // died.
   Status finish();
 
  private:

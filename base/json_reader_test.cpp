@@ -7,7 +7,9 @@
 namespace evenkeel::base {
 namespace {
 
-Json parse(std::string_view text) { return parse_json(text).value(); }
+Json parse(std::string_view text) {
+  return parse_json(text).value();
+}
 
 std::string errors(JsonReader& reader) {
   const Status status = reader.finish();

@@ -18,7 +18,8 @@ std::string refusal(std::string_view text, JsonLimits limits = {}) {
 }
 
 TEST(Json, reads_and_writes_every_kind_of_value_in_order) {
-  const std::string text = R"({"z":1,"a":[true,false,null,-2,1.5,"x"],"m":{"big":18446744073709551615,"e":{}},"l":[]})";
+  const std::string text =
+      R"({"z":1,"a":[true,false,null,-2,1.5,"x"],"m":{"big":18446744073709551615,"e":{}},"l":[]})";
   const auto value = parse_json(text);
   ASSERT_TRUE(value.ok()) << value.error().message;
   EXPECT_EQ(dump_json(*value), text);
@@ -28,7 +29,8 @@ TEST(Json, reads_and_writes_every_kind_of_value_in_order) {
 
 TEST(Json, arrays_of_containers_survive_their_own_growth) {
   std::string text = "[";
-  for (int i = 0; i < 1000; ++i) text += (i != 0 ? "," : "") + std::string("{\"a\":[") + std::to_string(i) + "]}";
+  for (int i = 0; i < 1000; ++i)
+    text += (i != 0 ? "," : "") + std::string("{\"a\":[") + std::to_string(i) + "]}";
   const Json value = parse_json(text + "]").value();
   ASSERT_EQ(value.size(), 1000u);
   EXPECT_EQ(value[999]["a"][0], 999);
@@ -45,8 +47,8 @@ TEST(Json, refusals_name_the_byte) {
 }
 
 TEST(Json, refuses_what_only_looks_like_json) {
-  for (const char* text : {"{'a':1}", "[1,]", "[01]", "NaN", "[1e999]", "\"\\ud800\"", "{\"a\" 1}", "[+1]", "// x\n1",
-                           "\"\t\"", "tru", "{1:2}"}) {
+  for (const char* text : {"{'a':1}", "[1,]", "[01]", "NaN", "[1e999]", "\"\\ud800\"", "{\"a\" 1}", "[+1]",
+                           "// x\n1", "\"\t\"", "tru", "{1:2}"}) {
     EXPECT_NE(refusal(text), "accepted") << text;
   }
 }
@@ -67,7 +69,8 @@ TEST(Json, depth_and_length_are_capped_before_anything_is_built) {
 TEST(Json, objects_with_very_many_keys_parse_in_linear_time) {
   std::string text = "{";
   for (int i = 0; i < 200'000; ++i) text += (i != 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
-  EXPECT_EQ(parse_json(text + "}").value().size(), 200'000u);  // minutes, if each key were looked for from the front
+  EXPECT_EQ(parse_json(text + "}").value().size(),
+            200'000u);  // minutes, if each key were looked for from the front
   EXPECT_THAT(refusal(text + ",\"7\":0}"), HasSubstr("key \"7\" is there twice"));
 }
 
@@ -78,7 +81,8 @@ TEST(Json, dump_never_throws) {
 }
 
 TEST(Json, optional_reads_fall_back_when_absent_null_or_of_another_type) {
-  const Json value = parse_json(R"({"s":"x","i":3,"d":1.5,"b":true,"n":null,"huge":18446744073709551615})").value();
+  const Json value =
+      parse_json(R"({"s":"x","i":3,"d":1.5,"b":true,"n":null,"huge":18446744073709551615})").value();
   EXPECT_EQ(string_at(value, "s"), "x");
   EXPECT_EQ(string_at(value, "i", "fallback"), "fallback");
   EXPECT_EQ(string_at(value, "n", "fallback"), "fallback");

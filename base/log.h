@@ -19,9 +19,17 @@ void init_log(LogLevel level, std::initializer_list<LogField> common);
 void add_common_log_field(std::string key, Json value);
 
 void log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
-inline void log_debug(std::string_view m, std::initializer_list<LogField> f = {}) { log(LogLevel::kDebug, m, f); }
-inline void log_info(std::string_view m, std::initializer_list<LogField> f = {}) { log(LogLevel::kInfo, m, f); }
-inline void log_warning(std::string_view m, std::initializer_list<LogField> f = {}) { log(LogLevel::kWarning, m, f); }
-inline void log_error(std::string_view m, std::initializer_list<LogField> f = {}) { log(LogLevel::kError, m, f); }
+inline void log_debug(std::string_view m, std::initializer_list<LogField> f = {}) {
+  log(LogLevel::kDebug, m, f);
+}
+inline void log_info(std::string_view m, std::initializer_list<LogField> f = {}) {
+  log(LogLevel::kInfo, m, f);
+}
+inline void log_warning(std::string_view m, std::initializer_list<LogField> f = {}) {
+  log(LogLevel::kWarning, m, f);
+}
+inline void log_error(std::string_view m, std::initializer_list<LogField> f = {}) {
+  log(LogLevel::kError, m, f);
+}
 
 }  // namespace evenkeel::base

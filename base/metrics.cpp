@@ -25,11 +25,16 @@ using prometheus::MetricType;
 
 const char* type_name(MetricType type) {
   switch (type) {
-    case MetricType::Counter: return "counter";
-    case MetricType::Gauge: return "gauge";
-    case MetricType::Summary: return "summary";
-    case MetricType::Histogram: return "histogram";
-    case MetricType::Untyped: return "untyped";
+    case MetricType::Counter:
+      return "counter";
+    case MetricType::Gauge:
+      return "gauge";
+    case MetricType::Summary:
+      return "summary";
+    case MetricType::Histogram:
+      return "histogram";
+    case MetricType::Untyped:
+      return "untyped";
   }
   return "untyped";
 }
@@ -42,7 +47,8 @@ std::string number_text(double value) {
     return std::to_string(static_cast<std::int64_t>(value));
   }
   std::array<char, 64> text;
-  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);  // shortest that reads back
+  const auto result =
+      std::to_chars(text.data(), text.data() + text.size(), value);  // shortest that reads back
   return std::string(text.data(), result.ptr);
 }
 
@@ -72,7 +78,8 @@ class LineWriter {
     for (const auto& label : metric.label) append(labels_, label.name, label.value);
   }
 
-  void write(std::string_view suffix, const std::string& value, std::string_view name = "", const std::string& text = "") {
+  void write(std::string_view suffix, const std::string& value, std::string_view name = "",
+             const std::string& text = "") {
     page_.append(name_).append(suffix);
     std::string labels = labels_;
     if (!name.empty()) append(labels, name, text);
@@ -116,11 +123,16 @@ void write_summary(LineWriter& line, const ClientMetric::Summary& summary) {
 void write_metric(std::string& page, const std::string& name, MetricType type, const ClientMetric& metric) {
   LineWriter line(page, name, metric);
   switch (type) {
-    case MetricType::Counter: return line.write("", number_text(metric.counter.value));
-    case MetricType::Gauge: return line.write("", number_text(metric.gauge.value));
-    case MetricType::Untyped: return line.write("", number_text(metric.untyped.value));
-    case MetricType::Histogram: return write_histogram(line, metric.histogram);
-    case MetricType::Summary: return write_summary(line, metric.summary);
+    case MetricType::Counter:
+      return line.write("", number_text(metric.counter.value));
+    case MetricType::Gauge:
+      return line.write("", number_text(metric.gauge.value));
+    case MetricType::Untyped:
+      return line.write("", number_text(metric.untyped.value));
+    case MetricType::Histogram:
+      return write_histogram(line, metric.histogram);
+    case MetricType::Summary:
+      return write_summary(line, metric.summary);
   }
 }
 
@@ -155,7 +167,8 @@ class ProcessMetrics : public prometheus::Collectable {
     constexpr std::size_t kStartTime = 19;  // field 22 of the page proc(5), counted after the name
     const auto fields = stat_fields();
     if (fields.size() > kStartTime) {
-      start_time_seconds_ = boot_time_seconds() + fields[kStartTime] / static_cast<double>(sysconf(_SC_CLK_TCK));
+      start_time_seconds_ =
+          boot_time_seconds() + fields[kStartTime] / static_cast<double>(sysconf(_SC_CLK_TCK));
     }
   }
 
@@ -173,10 +186,12 @@ class ProcessMetrics : public prometheus::Collectable {
         in_seconds(usage.ru_utime) + in_seconds(usage.ru_stime));
     add("process_start_time_seconds", "Start of this process, seconds since 1970.", MetricType::Gauge,
         start_time_seconds_);
-    constexpr std::size_t kVirtualBytes = 20, kResidentPages = 21, kThreads = 17;  // fields 23, 24 and 20 of proc(5)
+    constexpr std::size_t kVirtualBytes = 20, kResidentPages = 21,
+                          kThreads = 17;  // fields 23, 24 and 20 of proc(5)
     const auto fields = stat_fields();
     if (fields.size() > kResidentPages) {
-      add("process_virtual_memory_bytes", "Virtual memory of this process.", MetricType::Gauge, fields[kVirtualBytes]);
+      add("process_virtual_memory_bytes", "Virtual memory of this process.", MetricType::Gauge,
+          fields[kVirtualBytes]);
       add("process_resident_memory_bytes", "Resident memory of this process.", MetricType::Gauge,
           fields[kResidentPages] * static_cast<double>(sysconf(_SC_PAGESIZE)));
       add("process_threads", "Threads of this process.", MetricType::Gauge, fields[kThreads]);
@@ -184,7 +199,8 @@ class ProcessMetrics : public prometheus::Collectable {
     const auto open = real_files().list("/proc/self/fd");
     // The listing itself holds one.
     if (open.ok()) {
-      add("process_open_fds", "Open file descriptors.", MetricType::Gauge, static_cast<double>(open->size()) - 1);
+      add("process_open_fds", "Open file descriptors.", MetricType::Gauge,
+          static_cast<double>(open->size()) - 1);
     }
     rlimit limit{};
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
@@ -232,6 +248,8 @@ std::string MetricsPage::text() const {
   return serialize_metrics(all);
 }
 
-std::shared_ptr<prometheus::Collectable> process_metrics() { return std::make_shared<ProcessMetrics>(); }
+std::shared_ptr<prometheus::Collectable> process_metrics() {
+  return std::make_shared<ProcessMetrics>();
+}
 
 }  // namespace evenkeel::base

@@ -1,5 +1,5 @@
-// Metrics text: our own serializer over prometheus-cpp's registry (its text writes "Nan" and leaves newlines in HELP
-// unescaped). Registry and families are thread safe; see prometheus-cpp for handles.
+// Metrics text: our own serializer over prometheus-cpp's registry (its text writes "Nan" and leaves newlines
+// in HELP unescaped). Registry and families are thread safe; see prometheus-cpp for handles.
 #pragma once
 
 #include <prometheus/collectable.h>

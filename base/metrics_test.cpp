@@ -36,13 +36,20 @@ std::string value_text(double value) {
 
 std::shared_ptr<prometheus::Registry> sample_registry() {
   auto registry = std::make_shared<prometheus::Registry>();
-  auto& histogram = prometheus::BuildHistogram().Name("b_seconds").Help("Time.").Register(*registry).Add(
-      {{"op", "x"}}, prometheus::Histogram::BucketBoundaries{0.5, 2});
+  auto& histogram = prometheus::BuildHistogram()
+                        .Name("b_seconds")
+                        .Help("Time.")
+                        .Register(*registry)
+                        .Add({{"op", "x"}}, prometheus::Histogram::BucketBoundaries{0.5, 2});
   histogram.Observe(0.25);
   histogram.Observe(1);
   histogram.Observe(10);
-  prometheus::BuildCounter().Name("a_total").Help("Line\nand \\ slash, \"quote\".").Register(*registry).Add(
-      {{"path", "C:\\\"x\"\n"}}).Increment(3);
+  prometheus::BuildCounter()
+      .Name("a_total")
+      .Help("Line\nand \\ slash, \"quote\".")
+      .Register(*registry)
+      .Add({{"path", "C:\\\"x\"\n"}})
+      .Increment(3);
   return registry;
 }
 
@@ -63,7 +70,8 @@ TEST(Metrics, families_are_sorted_escaped_and_histograms_cumulative) {
 }
 
 TEST(Metrics, families_of_one_name_are_merged) {
-  const std::string page = serialize_metrics({gauge("g", 1, {{"r", "0"}}), gauge("f", 5), gauge("g", 2, {{"r", "1"}})});
+  const std::string page =
+      serialize_metrics({gauge("g", 1, {{"r", "0"}}), gauge("f", 5), gauge("g", 2, {{"r", "1"}})});
   EXPECT_EQ(page,
             "# HELP f Help.\n# TYPE f gauge\nf 5\n"
             "# HELP g Help.\n# TYPE g gauge\ng{r=\"0\"} 1\ng{r=\"1\"} 2\n");
@@ -89,7 +97,8 @@ TEST(Metrics, numbers_are_whole_where_exact_and_shortest_otherwise) {
 TEST(Metrics, a_histogram_without_its_last_bucket_gets_one) {
   ClientMetric metric;
   metric.histogram = {2, 3.5, {{1, 1.0}}};
-  EXPECT_THAT(serialize_metrics({{"h", "Help.", MetricType::Histogram, {metric}}}), HasSubstr("h_bucket{le=\"+Inf\"} 2\n"));
+  EXPECT_THAT(serialize_metrics({{"h", "Help.", MetricType::Histogram, {metric}}}),
+              HasSubstr("h_bucket{le=\"+Inf\"} 2\n"));
 }
 
 TEST(Metrics, the_process_tells_of_itself) {

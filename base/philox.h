@@ -1,5 +1,6 @@
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random numbers as a pure function of
-// a key and a counter. For everything that must not depend on threads, ranks or the order of calls.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): random numbers as a
+// pure function of a key and a counter. For everything that must not depend on threads, ranks or the order of
+// calls.
 #pragma once
 
 #include <array>

@@ -52,10 +52,19 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   // REQUIRES: ok().
-  T& value() & { assert(ok()); return std::get<0>(state_); }
-  const T& value() const& { assert(ok()); return std::get<0>(state_); }
+  T& value() & {
+    assert(ok());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    assert(ok());
+    return std::get<0>(state_);
+  }
   // By value: in `for (auto& x : f().value())` a reference into the dead temporary would dangle.
-  T value() && { assert(ok()); return std::get<0>(std::move(state_)); }
+  T value() && {
+    assert(ok());
+    return std::get<0>(std::move(state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T operator*() && { return std::move(*this).value(); }
@@ -63,8 +72,14 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   // REQUIRES: !ok().
-  const Error& error() const& { assert(!ok()); return std::get<1>(state_); }
-  Error error() && { assert(!ok()); return std::get<1>(std::move(state_)); }
+  const Error& error() const& {
+    assert(!ok());
+    return std::get<1>(state_);
+  }
+  Error error() && {
+    assert(!ok());
+    return std::get<1>(std::move(state_));
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -78,8 +93,14 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
-  const Error& error() const& { assert(!ok()); return *error_; }
-  Error error() && { assert(!ok()); return std::move(*error_); }
+  const Error& error() const& {
+    assert(!ok());
+    return *error_;
+  }
+  Error error() && {
+    assert(!ok());
+    return std::move(*error_);
+  }
 
  private:
   std::optional<Error> error_;
@@ -90,9 +111,9 @@ using Status = Result<void>;
 }  // namespace evenkeel::base
 
 // EVENKEEL_TRY(expr): returns the error of a Status or Result from the enclosing function.
-#define EVENKEEL_TRY(expr)                                       \
-  do {                                                           \
-    auto evenkeel_status = (expr);                               \
+#define EVENKEEL_TRY(expr)                                                \
+  do {                                                                    \
+    auto evenkeel_status = (expr);                                        \
     if (!evenkeel_status.ok()) return std::move(evenkeel_status).error(); \
   } while (false)
 
@@ -100,7 +121,7 @@ using Status = Result<void>;
 #define EVENKEEL_ASSIGN(lhs, expr) EVENKEEL_ASSIGN_1(EVENKEEL_CONCAT(evenkeel_result_, __LINE__), lhs, expr)
 #define EVENKEEL_CONCAT_1(a, b) a##b
 #define EVENKEEL_CONCAT(a, b) EVENKEEL_CONCAT_1(a, b)
-#define EVENKEEL_ASSIGN_1(tmp, lhs, expr)              \
-  auto tmp = (expr);                                   \
-  if (!tmp.ok()) return std::move(tmp).error();        \
+#define EVENKEEL_ASSIGN_1(tmp, lhs, expr)       \
+  auto tmp = (expr);                            \
+  if (!tmp.ok()) return std::move(tmp).error(); \
   lhs = std::move(tmp).value()

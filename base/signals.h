@@ -1,8 +1,8 @@
-// SIGTERM and SIGINT as a flag and a waker: the program stops where it waits, in order. One at a time, made in main
-// before any thread: both signals are blocked there, so that every later thread inherits it, and a thread of its own takes
-// them. No handler ever runs on a computing thread: JIT-compiled kernels (oneDNN's f32 gemm) use the stack pointer as a
-// data pointer, and a signal frame pushed there would overwrite the heap. Also ignores SIGPIPE: a closed peer is an error
-// of the call, not the end of the program.
+// SIGTERM and SIGINT as a flag and a waker: the program stops where it waits, in order. One at a time, made
+// in main before any thread: both signals are blocked there, so that every later thread inherits it, and a
+// thread of its own takes them. No handler ever runs on a computing thread: JIT-compiled kernels (oneDNN's
+// f32 gemm) use the stack pointer as a data pointer, and a signal frame pushed there would overwrite the
+// heap. Also ignores SIGPIPE: a closed peer is an error of the call, not the end of the program.
 #pragma once
 
 #include <signal.h>
@@ -22,7 +22,8 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Awake for good once a signal has come. A second SIGINT ends the program at once: a user who presses twice means it.
+  // Awake for good once a signal has come. A second SIGINT ends the program at once: a user who presses twice
+  // means it.
   const Waker& waker() const { return waker_; }
   bool requested() const { return number() != 0; }
   // SIGTERM or SIGINT; 0 before.

@@ -27,12 +27,15 @@
 namespace evenkeel::base {
 namespace {
 
-// A peer that vanished without a word (power, network) is noticed after half a minute, also by a silent socket.
+// A peer that vanished without a word (power, network) is noticed after half a minute, also by a silent
+// socket.
 constexpr int kKeepAliveIdleS = 15;
 constexpr int kKeepAliveIntervalS = 5;
 constexpr int kKeepAliveProbes = 3;
 
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 struct Endpoint {
   sockaddr_storage storage{};
@@ -58,7 +61,8 @@ std::string text_of(const Endpoint& endpoint) {
 }
 
 std::uint16_t port_of(const Endpoint& endpoint) {
-  if (endpoint.family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(endpoint.storage).sin6_port);
+  if (endpoint.family() == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(endpoint.storage).sin6_port);
   return ntohs(reinterpret_cast<const sockaddr_in&>(endpoint.storage).sin_port);
 }
 
@@ -79,14 +83,15 @@ Endpoint endpoint_of(int fd, Which which) {
   return endpoint;
 }
 
-// Until `fd` is ready for `events` (or broken: the next call on it says how). The waker wins over readiness, and a
-// passed deadline too: a peer that drips one byte a second must not keep a caller past its time.
+// Until `fd` is ready for `events` (or broken: the next call on it says how). The waker wins over readiness,
+// and a passed deadline too: a peer that drips one byte a second must not keep a caller past its time.
 Status wait_for(int fd, short events, MonotonicTime deadline, const Waker* waker) {
   std::array<pollfd, 2> polled{pollfd{fd, events, 0}, pollfd{waker != nullptr ? waker->fd() : -1, POLLIN, 0}};
   while (true) {
     const MonotonicTime now = real_clock().now();
     // Cut to an hour: "for ever" as a deadline would overflow.
-    const Duration left = now >= deadline ? Duration(0) : std::min<Duration>(deadline - now, std::chrono::hours(1));
+    const Duration left =
+        now >= deadline ? Duration(0) : std::min<Duration>(deadline - now, std::chrono::hours(1));
     timespec timeout{};
     timeout.tv_sec = left.count() / 1'000'000'000;
     timeout.tv_nsec = left.count() % 1'000'000'000;
@@ -98,9 +103,13 @@ Status wait_for(int fd, short events, MonotonicTime deadline, const Waker* waker
   }
 }
 
-bool is_transient(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+bool is_transient(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
-void set_option(int fd, int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof value); }
+void set_option(int fd, int level, int name, int value) {
+  setsockopt(fd, level, name, &value, sizeof value);
+}
 
 // Best effort: a socket without these options still works, only slower.
 void tune_connection(int fd) {
@@ -138,8 +147,9 @@ Lookup look_up(const std::string& host, int flags) {
   return lookup;
 }
 
-// The system's resolver knows no deadline, so names are looked up by a thread of their own, which is left behind
-// when the time is over: it ends by itself when the resolver gives up, and what it touches is shared with it.
+// The system's resolver knows no deadline, so names are looked up by a thread of their own, which is left
+// behind when the time is over: it ends by itself when the resolver gives up, and what it touches is shared
+// with it.
 Result<std::vector<Endpoint>> resolve(const Address& address, MonotonicTime deadline, const Waker* waker) {
   Lookup lookup = look_up(address.host, AI_NUMERICHOST);
   if (lookup.error == EAI_NONAME) {
@@ -185,10 +195,12 @@ Result<Socket> connect_one(const Endpoint& endpoint, MonotonicTime deadline, con
 Error bind_error(const std::string& where, int error) {
   switch (error) {
     case EADDRINUSE:
-      return {ErrorCode::kAlreadyExists, "cannot listen on " + where + ": the port is taken by another program; " +
+      return {ErrorCode::kAlreadyExists, "cannot listen on " + where +
+                                             ": the port is taken by another program; " +
                                              "stop that program or choose another port"};
     case EADDRNOTAVAIL:
-      return {ErrorCode::kInvalidInput, "cannot listen on " + where + ": this machine does not have that address"};
+      return {ErrorCode::kInvalidInput,
+              "cannot listen on " + where + ": this machine does not have that address"};
     case EACCES:
       return {ErrorCode::kPermissionDenied,
               "cannot listen on " + where + ": " + reason(error) + "; choose a port from 1024 up"};
@@ -197,18 +209,22 @@ Error bind_error(const std::string& where, int error) {
   }
 }
 
-Error transfer_error(const char* doing, const Socket& socket, std::size_t done, std::size_t total, Error error) {
+Error transfer_error(const char* doing, const Socket& socket, std::size_t done, std::size_t total,
+                     Error error) {
   error.message = std::string(doing) + " " + socket.peer() + ", " + std::to_string(done) + " of " +
                   std::to_string(total) + " bytes done: " + error.message;
   return error;
 }
 
-// `step` moves some bytes and returns as recv and send do. Zero bytes moved means that the other side has closed.
+// `step` moves some bytes and returns as recv and send do. Zero bytes moved means that the other side has
+// closed.
 template <class Step>
-Status transfer(const char* doing, const Socket& socket, std::size_t total, short events, MonotonicTime deadline,
-                const Waker* waker, Step step) {
+Status transfer(const char* doing, const Socket& socket, std::size_t total, short events,
+                MonotonicTime deadline, const Waker* waker, Step step) {
   std::size_t done = 0;
-  const auto failed = [&](Error error) { return transfer_error(doing, socket, done, total, std::move(error)); };
+  const auto failed = [&](Error error) {
+    return transfer_error(doing, socket, done, total, std::move(error));
+  };
   if (!socket.open()) return failed({ErrorCode::kUnavailable, "the connection is closed on this side"});
   while (done < total) {
     Status status = wait_for(socket.fd(), events, deadline, waker);
@@ -226,18 +242,21 @@ Status transfer(const char* doing, const Socket& socket, std::size_t total, shor
 
 Result<Address> parse_address(std::string_view text) {
   const auto refused = [&](const char* why) {
-    return Error{ErrorCode::kInvalidInput, "\"" + std::string(text.substr(0, 80)) + "\" is not an address: " + why +
-                                               "; write it as host:port, for example 10.0.0.7:9400"};
+    return Error{ErrorCode::kInvalidInput, "\"" + std::string(text.substr(0, 80)) + "\" is not an address: " +
+                                               why + "; write it as host:port, for example 10.0.0.7:9400"};
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return refused("there is no port");
   const std::string_view host = text.substr(0, colon), port_text = text.substr(colon + 1);
   if (host.empty()) return refused("there is no host");
-  const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_'; };
+  const auto is_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_';
+  };
   if (host.size() > 253 || !std::all_of(host.begin(), host.end(), is_name)) return refused("bad host");
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
-  if (error != std::errc() || end != port_text.data() + port_text.size()) return refused("a port is a number to 65535");
+  if (error != std::errc() || end != port_text.data() + port_text.size())
+    return refused("a port is a number to 65535");
   return Address{std::string(host), port};
 }
 
@@ -248,7 +267,9 @@ Waker::Waker() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   std::abort();
 }
 
-Waker::~Waker() { ::close(fd_); }
+Waker::~Waker() {
+  ::close(fd_);
+}
 
 void Waker::wake() {
   const std::uint64_t one = 1;
@@ -276,16 +297,22 @@ Socket& Socket::operator=(Socket&& other) noexcept {
   return *this;
 }
 
-Socket::~Socket() { close(); }
+Socket::~Socket() {
+  close();
+}
 
 void Socket::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }
 
-int Socket::release() { return std::exchange(fd_, -1); }
+int Socket::release() {
+  return std::exchange(fd_, -1);
+}
 
-std::string Socket::peer() const { return peer_.empty() ? "a peer without address" : peer_; }
+std::string Socket::peer() const {
+  return peer_.empty() ? "a peer without address" : peer_;
+}
 
 Status Socket::send_all(std::span<const std::byte> bytes, MonotonicTime deadline, const Waker* waker) {
   return transfer("sending to", *this, bytes.size(), POLLOUT, deadline, waker, [&](std::size_t done) {
@@ -299,8 +326,11 @@ Status Socket::receive_all(std::span<std::byte> bytes, MonotonicTime deadline, c
   });
 }
 
-Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes, MonotonicTime deadline, const Waker* waker) {
-  const auto failed = [&](Error error) { return transfer_error("receiving from", *this, 0, bytes.size(), std::move(error)); };
+Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes, MonotonicTime deadline,
+                                         const Waker* waker) {
+  const auto failed = [&](Error error) {
+    return transfer_error("receiving from", *this, 0, bytes.size(), std::move(error));
+  };
   if (!open()) return failed({ErrorCode::kUnavailable, "the connection is closed on this side"});
   while (true) {
     Status status = wait_for(fd_, POLLIN, deadline, waker);
@@ -312,7 +342,8 @@ Result<std::size_t> Socket::receive_some(std::span<std::byte> bytes, MonotonicTi
 }
 
 Result<Listener> Listener::open(const Address& address, int backlog) {
-  // A listener's address is numeric or in /etc/hosts; ten seconds are for a resolver that is asked all the same.
+  // A listener's address is numeric or in /etc/hosts; ten seconds are for a resolver that is asked all the
+  // same.
   auto endpoints = resolve(address, real_clock().now() + std::chrono::seconds(10), nullptr);
   if (!endpoints.ok()) return with_context("cannot listen on " + address.text(), endpoints.error());
   const Endpoint& endpoint = endpoints->front();
@@ -338,7 +369,8 @@ Result<Socket> Listener::accept(MonotonicTime deadline, const Waker* waker) {
     }
     // ECONNABORTED, EPROTO: the other side was gone before we came, which is no reason to stop listening.
     if (!is_transient(errno) && errno != ECONNABORTED && errno != EPROTO) {
-      return Error{ErrorCode::kUnavailable, "accepting on port " + std::to_string(port_) + ": " + reason(errno)};
+      return Error{ErrorCode::kUnavailable,
+                   "accepting on port " + std::to_string(port_) + ": " + reason(errno)};
     }
     Status status = wait_for(fd(), POLLIN, deadline, waker);
     if (!status.ok()) {
@@ -375,7 +407,8 @@ std::string own_address() {
     const bool up = (item->ifa_flags & IFF_UP) != 0 && (item->ifa_flags & IFF_LOOPBACK) == 0;
     if (!up || item->ifa_addr == nullptr || item->ifa_addr->sa_family != AF_INET) continue;
     std::array<char, INET_ADDRSTRLEN> text{};
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(item->ifa_addr)->sin_addr, text.data(), text.size());
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(item->ifa_addr)->sin_addr, text.data(),
+              text.size());
     found = text.data();
     break;
   }

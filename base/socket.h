@@ -50,7 +50,8 @@ class Socket {
   // Gives the descriptor away.
   int release();
 
-  // All bytes or an error: kUnavailable (closed, reset), kDeadlineExceeded, kAborted (waker). `waker` may be null.
+  // All bytes or an error: kUnavailable (closed, reset), kDeadlineExceeded, kAborted (waker). `waker` may be
+  // null.
   Status send_all(std::span<const std::byte> bytes, MonotonicTime deadline, const Waker* waker);
   Status receive_all(std::span<std::byte> bytes, MonotonicTime deadline, const Waker* waker);
   // What is there, at least one byte; 0: the other side has closed.
@@ -67,7 +68,8 @@ class Socket {
 class Listener {
  public:
   static Result<Listener> open(const Address& address, int backlog = 128);
-  // The next connection. With a deadline that has passed: one that waits already, or kDeadlineExceeded at once.
+  // The next connection. With a deadline that has passed: one that waits already, or kDeadlineExceeded at
+  // once.
   Result<Socket> accept(MonotonicTime deadline, const Waker* waker);
   std::uint16_t port() const { return port_; }
   int fd() const { return socket_.fd(); }
@@ -80,7 +82,8 @@ class Listener {
   std::uint16_t port_ = 0;
 };
 
-// Resolves and connects (TCP_NODELAY, keep-alive); a refused connection or an unknown name is kUnavailable: the caller retries.
+// Resolves and connects (TCP_NODELAY, keep-alive); a refused connection or an unknown name is kUnavailable:
+// the caller retries.
 Result<Socket> connect_to(const Address& address, MonotonicTime deadline, const Waker* waker);
 
 // The IPv4 address of this machine's first non-loopback interface that is up, or 127.0.0.1.

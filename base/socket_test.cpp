@@ -14,9 +14,13 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-MonotonicTime in(milliseconds duration) { return real_clock().now() + duration; }
+MonotonicTime in(milliseconds duration) {
+  return real_clock().now() + duration;
+}
 // Long enough for a loaded machine: no passing test ever waits for it.
-MonotonicTime soon() { return in(std::chrono::seconds(60)); }
+MonotonicTime soon() {
+  return in(std::chrono::seconds(60));
+}
 
 struct Pair {
   Socket client, server;
@@ -32,7 +36,9 @@ Pair connected_pair() {
   return {std::move(client).value(), std::move(server).value()};
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 TEST(Socket, parses_addresses_and_refuses_the_rest_by_name) {
   EXPECT_EQ(parse_address("10.0.0.7:9400").value().text(), "10.0.0.7:9400");
@@ -89,7 +95,8 @@ TEST(Socket, a_passed_deadline_counts_even_when_bytes_are_there) {
   Pair pair = connected_pair();
   ASSERT_TRUE(pair.client.send_all(bytes_of("abc"), soon(), nullptr).ok());
   std::array<std::byte, 3> buffer;
-  EXPECT_EQ(pair.server.receive_all(buffer, in(milliseconds(-1)), nullptr).error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(pair.server.receive_all(buffer, in(milliseconds(-1)), nullptr).error().code,
+            ErrorCode::kDeadlineExceeded);
   EXPECT_TRUE(pair.server.receive_all(buffer, soon(), nullptr).ok());
 }
 
@@ -138,7 +145,8 @@ TEST(Socket, a_reset_is_unavailable_kills_nobody_and_still_names_the_peer) {
   ASSERT_FALSE(received.ok());
   EXPECT_EQ(received.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(received.error().message, HasSubstr("from 127.0.0.1:"));
-  const Status sent = pair.server.send_all(bytes_of("a"), soon(), nullptr);  // SIGPIPE, were it not for MSG_NOSIGNAL
+  const Status sent =
+      pair.server.send_all(bytes_of("a"), soon(), nullptr);  // SIGPIPE, were it not for MSG_NOSIGNAL
   ASSERT_FALSE(sent.ok());
   EXPECT_EQ(sent.error().code, ErrorCode::kUnavailable);
 }

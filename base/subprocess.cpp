@@ -83,20 +83,24 @@ Result<Pipe> make_pipe() {
   return Pipe{Socket(fds[0]), Socket(fds[1])};
 }
 
-int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 // True when `fd` is readable or closed at its other end.
 Status wait_readable(int fd, MonotonicTime deadline, const Waker* waker) {
   std::array<pollfd, 2> polled{pollfd{fd, POLLIN, 0}, pollfd{waker != nullptr ? waker->fd() : -1, POLLIN, 0}};
   while (true) {
     const MonotonicTime now = real_clock().now();
-    const Duration left = now >= deadline ? Duration(0) : std::min<Duration>(deadline - now, std::chrono::hours(1));
+    const Duration left =
+        now >= deadline ? Duration(0) : std::min<Duration>(deadline - now, std::chrono::hours(1));
     const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
     const int ready = ppoll(polled.data(), polled.size(), &timeout, nullptr);
     if (ready < 0 && errno != EINTR) return system_error("poll", errno);
     if (ready > 0 && polled[0].revents != 0) return {};
     if (ready > 0) return Error{ErrorCode::kAborted, "stopped on purpose"};
-    if (now >= deadline) return Error{ErrorCode::kDeadlineExceeded, "it still runs at the end of the time given"};
+    if (now >= deadline)
+      return Error{ErrorCode::kDeadlineExceeded, "it still runs at the end of the time given"};
   }
 }
 
@@ -167,7 +171,9 @@ Subprocess& Subprocess::operator=(Subprocess&& other) noexcept {
   return *this;
 }
 
-Subprocess::~Subprocess() { end(); }
+Subprocess::~Subprocess() {
+  end();
+}
 
 void Subprocess::end() {
   if (pid_ < 0 || exit_code_) return;
@@ -188,7 +194,8 @@ std::optional<int> Subprocess::exit_code() {
 Result<int> Subprocess::wait(MonotonicTime deadline, const Waker* waker) {
   while (!exit_code()) {
     Status status = wait_readable(pidfd_.fd(), deadline, waker);
-    if (!status.ok()) return with_context("waiting for child " + std::to_string(pid_), std::move(status).error());
+    if (!status.ok())
+      return with_context("waiting for child " + std::to_string(pid_), std::move(status).error());
   }
   return *exit_code_;
 }

@@ -1,6 +1,6 @@
 // Child processes: started in a process group of their own, killed with us, waited for with a deadline.
-// One thread an object at a time. The kernel kills the child when the *thread* that started it ends: start children
-// from a thread that lives as long as they do.
+// One thread an object at a time. The kernel kills the child when the *thread* that started it ends: start
+// children from a thread that lives as long as they do.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ namespace evenkeel::base {
 
 // Initialised member by member, so that a designated initialiser may leave any of them out.
 struct SubprocessOptions {
-  std::vector<std::string> argv{};  // argv[0] is looked for in PATH unless it holds a slash
+  std::vector<std::string> argv{};           // argv[0] is looked for in PATH unless it holds a slash
   std::map<std::string, std::string> env{};  // over our own environment
-  std::string directory{};  // empty: ours
+  std::string directory{};                   // empty: ours
   // Where its output goes; empty: to ours. Files are appended to. One file for both is fine.
   std::string stdout_file{};
   std::string stderr_file{};

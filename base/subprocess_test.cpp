@@ -20,7 +20,9 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-MonotonicTime soon() { return real_clock().now() + std::chrono::seconds(60); }
+MonotonicTime soon() {
+  return real_clock().now() + std::chrono::seconds(60);
+}
 
 Subprocess shell(const std::string& script, SubprocessOptions options = {}) {
   options.argv = {"sh", "-c", script};
@@ -59,7 +61,8 @@ TEST(Subprocess, a_program_that_cannot_start_is_an_error_with_its_name) {
 
 TEST(Subprocess, waiting_ends_at_the_deadline_or_by_the_waker_and_the_child_runs_on) {
   Subprocess child = shell("exec sleep 600");
-  EXPECT_EQ(child.wait(real_clock().now() + milliseconds(20), nullptr).error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(child.wait(real_clock().now() + milliseconds(20), nullptr).error().code,
+            ErrorCode::kDeadlineExceeded);
   Waker waker;
   waker.wake();
   EXPECT_EQ(child.wait(soon(), &waker).error().code, ErrorCode::kAborted);

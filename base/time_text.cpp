@@ -76,10 +76,11 @@ std::string to_rfc3339(WallTimeValue time) {
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(whole - day);
   std::array<char, 48> text;
-  const int length = std::snprintf(
-      text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02dZ", static_cast<int>(date.year()),
-      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-      static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()));
+  const int length =
+      std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02dZ", static_cast<int>(date.year()),
+                    static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                    static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                    static_cast<int>(clock.seconds().count()));
   return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
@@ -99,13 +100,15 @@ Result<WallTimeValue> parse_rfc3339(std::string_view text) {
   const nanoseconds part = fraction(cursor);
   const std::chrono::minutes offset = zone(cursor);
 
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
   // 1678 to 2261 is what 64 bits of nanoseconds hold.
   const bool in_range = year >= 1678 && year <= 2261 && hour <= 23 && minute <= 59 && second <= 59;
   if (!cursor.done() || !date.ok() || !in_range) {
-    return Error{ErrorCode::kInvalidInput, "\"" + std::string(text.substr(0, 64)) +
-                                               "\" is not a time: write it as 2026-11-30T18:20:00Z (RFC 3339)"};
+    return Error{ErrorCode::kInvalidInput,
+                 "\"" + std::string(text.substr(0, 64)) +
+                     "\" is not a time: write it as 2026-11-30T18:20:00Z (RFC 3339)"};
   }
   const auto whole = std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
                      std::chrono::seconds(second) - offset;
@@ -128,8 +131,8 @@ std::string human_duration(std::chrono::nanoseconds duration) {
     big = s / 60, small = s % 60, big_unit = 'm', small_unit = 's';
   }
   std::array<char, 48> text;
-  int length = std::snprintf(text.data(), text.size(), "%s%lld%c", total < 0 ? "-" : "", static_cast<long long>(big),
-                             big_unit);
+  int length = std::snprintf(text.data(), text.size(), "%s%lld%c", total < 0 ? "-" : "",
+                             static_cast<long long>(big), big_unit);
   std::string result(text.data(), static_cast<std::size_t>(length));
   if (small == 0) return result;
   length = std::snprintf(text.data(), text.size(), "%02lld%c", static_cast<long long>(small), small_unit);

@@ -7,7 +7,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-WallTimeValue at(std::int64_t unix_seconds) { return WallTimeValue(std::chrono::seconds(unix_seconds)); }
+WallTimeValue at(std::int64_t unix_seconds) {
+  return WallTimeValue(std::chrono::seconds(unix_seconds));
+}
 
 TEST(TimeText, writes_whole_seconds_in_utc) {
   EXPECT_EQ(to_rfc3339(at(0)), "1970-01-01T00:00:00Z");

@@ -27,7 +27,8 @@ std::string checkpoint_directory_name(std::int64_t step) {
 Result<std::int64_t> parse_checkpoint_directory_name(const std::string& name) {
   const Error error{ErrorCode::kInvalidInput, "'" + name + "' is not a checkpoint folder (step-<number>)"};
   const std::size_t prefix = sizeof(kPrefix) - 1;
-  if (name.compare(0, prefix, kPrefix) != 0 || name.size() < prefix + kDigits || name.size() > prefix + 15) return error;
+  if (name.compare(0, prefix, kPrefix) != 0 || name.size() < prefix + kDigits || name.size() > prefix + 15)
+    return error;
   std::int64_t step = 0;
   for (char c : name.substr(prefix)) {
     if (c < '0' || c > '9') return error;
@@ -38,12 +39,15 @@ Result<std::int64_t> parse_checkpoint_directory_name(const std::string& name) {
 
 Json to_json(const CheckpointManifest& m) {
   Json files = Json::array();
-  for (const CheckpointFile& file : m.files) files.push_back({{"name", file.name}, {"size", file.size}, {"crc32c", file.crc32c}});
+  for (const CheckpointFile& file : m.files)
+    files.push_back({{"name", file.name}, {"size", file.size}, {"crc32c", file.crc32c}});
   Json parts = Json::array();
   for (const auto& [name, hash] : m.plan_parts) parts.push_back(Json::array({name, hash}));
-  return {{"format", m.format}, {"jobUid", m.job_uid}, {"step", m.step}, {"epoch", m.epoch}, {"cursor", m.cursor},
-          {"samples", m.samples}, {"consumed", m.consumed}, {"seed", m.seed}, {"shuffleSeed", m.shuffle_seed},
-          {"attempt", m.attempt}, {"ranks", m.ranks}, {"planHash", m.plan_hash}, {"planParts", parts}, {"files", files}};
+  return {{"format", m.format},     {"jobUid", m.job_uid}, {"step", m.step},
+          {"epoch", m.epoch},       {"cursor", m.cursor},  {"samples", m.samples},
+          {"consumed", m.consumed}, {"seed", m.seed},      {"shuffleSeed", m.shuffle_seed},
+          {"attempt", m.attempt},   {"ranks", m.ranks},    {"planHash", m.plan_hash},
+          {"planParts", parts},     {"files", files}};
 }
 
 Result<CheckpointManifest> decode_manifest(const Json& json) {
@@ -57,14 +61,17 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
   m.cursor = r.require("cursor").integer("cursor", 0, 0, kMaxCount);
   m.samples = r.integer("samples", 0, 0, kMaxCount);
   for (double value : r.numbers("consumed", 65536)) {
-    if (value < 0 || value > static_cast<double>(kMaxCount)) r.fail("consumed", "out of range");
-    else m.consumed.push_back(static_cast<std::int64_t>(value));
+    if (value < 0 || value > static_cast<double>(kMaxCount))
+      r.fail("consumed", "out of range");
+    else
+      m.consumed.push_back(static_cast<std::int64_t>(value));
   }
   // Seeds use all 64 bits; the reader's integers are signed.
   auto unsigned_at = [&r](std::string_view key) -> std::uint64_t {
     const Json& value = r.any(key);
     if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-    if (value.is_number_integer() && value.get<std::int64_t>() >= 0) return static_cast<std::uint64_t>(value.get<std::int64_t>());
+    if (value.is_number_integer() && value.get<std::int64_t>() >= 0)
+      return static_cast<std::uint64_t>(value.get<std::int64_t>());
     if (!value.is_null()) r.fail(key, "must be an integer >= 0");
     return 0;
   };
@@ -89,7 +96,8 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
     f.size = static_cast<std::uint64_t>(file.require("size").integer("size", 0, 0, kMaxCount));
     f.crc32c = static_cast<std::uint32_t>(file.require("crc32c").integer("crc32c", 0, 0, 4294967295));
     // A manifest must not lead out of its folder.
-    if (f.name.empty() || f.name.find('/') != std::string::npos || f.name[0] == '.') file.fail("name", "'" + f.name + "' is not a plain file name");
+    if (f.name.empty() || f.name.find('/') != std::string::npos || f.name[0] == '.')
+      file.fail("name", "'" + f.name + "' is not a plain file name");
     m.files.push_back(std::move(f));
   }
   base::Status status = r.finish();

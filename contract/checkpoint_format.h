@@ -1,6 +1,6 @@
-// Names and fields of a checkpoint on disk: <path>/step-<N>/{weights.safetensors, optimizer.safetensors, manifest.json}.
-// A folder whose name ends in .tmp is never read. The manifest is written last: without it there is no checkpoint.
-// Writer and reader: trainer/checkpoint. Pure.
+// Names and fields of a checkpoint on disk: <path>/step-<N>/{weights.safetensors, optimizer.safetensors,
+// manifest.json}. A folder whose name ends in .tmp is never read. The manifest is written last: without it
+// there is no checkpoint. Writer and reader: trainer/checkpoint. Pure.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ struct CheckpointFile {
 struct CheckpointManifest {
   int format = 1;
   std::string job_uid;
-  std::int64_t step = 0;    // committed steps
-  std::int64_t epoch = 0;   // 0-based, of the next sample
-  std::int64_t cursor = 0;  // samples of that epoch that are committed
-  std::int64_t samples = 0; // committed since the job began
+  std::int64_t step = 0;               // committed steps
+  std::int64_t epoch = 0;              // 0-based, of the next sample
+  std::int64_t cursor = 0;             // samples of that epoch that are committed
+  std::int64_t samples = 0;            // committed since the job began
   std::vector<std::int64_t> consumed;  // per rank, since the job began
   std::uint64_t seed = 0;
   std::uint64_t shuffle_seed = 0;

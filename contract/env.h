@@ -1,19 +1,21 @@
-// Environment variables of a trainer process: written by operator/render and trainer/local, read by trainer/config.
-// A user's own env may not set any of these, nor any name that starts with EVENKEEL_ or PET_. Data only.
+// Environment variables of a trainer process: written by operator/render and trainer/local, read by
+// trainer/config. A user's own env may not set any of these, nor any name that starts with EVENKEEL_ or PET_.
+// Data only.
 #pragma once
 
 namespace evenkeel::contract {
 
-inline constexpr char kEnvConfig[] = "EVENKEEL_CONFIG";          // path of trainer.json
-inline constexpr char kEnvKeyFile[] = "EVENKEEL_KEY_FILE";       // path of the job's key (raw bytes)
-inline constexpr char kEnvRole[] = "EVENKEEL_ROLE";              // worker | coordinator
-inline constexpr char kEnvRank[] = "EVENKEEL_RANK";              // worker: 0..ranks-1; coordinator: 0
+inline constexpr char kEnvConfig[] = "EVENKEEL_CONFIG";     // path of trainer.json
+inline constexpr char kEnvKeyFile[] = "EVENKEEL_KEY_FILE";  // path of the job's key (raw bytes)
+inline constexpr char kEnvRole[] = "EVENKEEL_ROLE";         // worker | coordinator
+inline constexpr char kEnvRank[] = "EVENKEEL_RANK";         // worker: 0..ranks-1; coordinator: 0
 inline constexpr char kEnvIncarnation[] = "EVENKEEL_INCARNATION";
-inline constexpr char kEnvPodName[] = "EVENKEEL_POD_NAME";       // downward API
-inline constexpr char kEnvPodUid[] = "EVENKEEL_POD_UID";         // downward API
-inline constexpr char kEnvPodIp[] = "EVENKEEL_POD_IP";           // downward API: the only address that is bound
-inline constexpr char kEnvNodeName[] = "EVENKEEL_NODE_NAME";     // downward API
-inline constexpr char kEnvTerminationLog[] = "EVENKEEL_TERMINATION_LOG";  // path; default /dev/termination-log
+inline constexpr char kEnvPodName[] = "EVENKEEL_POD_NAME";    // downward API
+inline constexpr char kEnvPodUid[] = "EVENKEEL_POD_UID";      // downward API
+inline constexpr char kEnvPodIp[] = "EVENKEEL_POD_IP";        // downward API: the only address that is bound
+inline constexpr char kEnvNodeName[] = "EVENKEEL_NODE_NAME";  // downward API
+inline constexpr char kEnvTerminationLog[] =
+    "EVENKEEL_TERMINATION_LOG";  // path; default /dev/termination-log
 // trainer/local only: the processes of one machine share an address, so each gets its own ports.
 inline constexpr char kEnvMetricsPort[] = "EVENKEEL_METRICS_PORT";
 inline constexpr char kEnvDataPort[] = "EVENKEEL_DATA_PORT";

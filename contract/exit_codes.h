@@ -22,19 +22,26 @@ enum class ExitCode : int {
 constexpr ExitCode exit_code_of(base::ErrorCode code) {
   switch (code) {
     case base::ErrorCode::kInvalidInput:
-    case base::ErrorCode::kUnsupported: return ExitCode::kBadConfiguration;
+    case base::ErrorCode::kUnsupported:
+      return ExitCode::kBadConfiguration;
     case base::ErrorCode::kCorruptData:
-    case base::ErrorCode::kNotFound: return ExitCode::kBadData;
+    case base::ErrorCode::kNotFound:
+      return ExitCode::kBadData;
     case base::ErrorCode::kIo:
-    case base::ErrorCode::kPermissionDenied: return ExitCode::kIo;
+    case base::ErrorCode::kPermissionDenied:
+      return ExitCode::kIo;
     case base::ErrorCode::kUnavailable:
     case base::ErrorCode::kDeadlineExceeded:
     case base::ErrorCode::kAborted:
     case base::ErrorCode::kConflict:
-    case base::ErrorCode::kAlreadyExists: return ExitCode::kTryAgain;
-    case base::ErrorCode::kMismatch: return ExitCode::kMismatch;
-    case base::ErrorCode::kNumerical: return ExitCode::kNumerical;
-    case base::ErrorCode::kInternal: return ExitCode::kInternal;
+    case base::ErrorCode::kAlreadyExists:
+      return ExitCode::kTryAgain;
+    case base::ErrorCode::kMismatch:
+      return ExitCode::kMismatch;
+    case base::ErrorCode::kNumerical:
+      return ExitCode::kNumerical;
+    case base::ErrorCode::kInternal:
+      return ExitCode::kInternal;
   }
   return ExitCode::kInternal;
 }

@@ -41,16 +41,21 @@ Fence read_fence(JsonReader& reader) {
       return fence;
     }
   }
-  return {static_cast<std::uint32_t>(parts[0]), static_cast<std::uint32_t>(parts[1]), static_cast<std::uint32_t>(parts[2])};
+  return {static_cast<std::uint32_t>(parts[0]), static_cast<std::uint32_t>(parts[1]),
+          static_cast<std::uint32_t>(parts[2])};
 }
 
-std::int64_t count(JsonReader& reader, std::string_view key) { return reader.integer(key, 0, 0, kMaxSteps); }
+std::int64_t count(JsonReader& reader, std::string_view key) {
+  return reader.integer(key, 0, 0, kMaxSteps);
+}
 
 std::vector<std::int64_t> counts(JsonReader& reader, std::string_view key) {
   std::vector<std::int64_t> out;
   for (double value : reader.numbers(key, 65536)) {
-    if (value < 0 || value > static_cast<double>(kMaxSteps)) reader.fail(key, "out of range");
-    else out.push_back(static_cast<std::int64_t>(value));
+    if (value < 0 || value > static_cast<double>(kMaxSteps))
+      reader.fail(key, "out of range");
+    else
+      out.push_back(static_cast<std::int64_t>(value));
   }
   return out;
 }
@@ -82,7 +87,8 @@ std::vector<std::pair<std::string, std::string>> read_pairs(JsonReader& reader, 
 // 64-bit hashes travel as hex text: JSON numbers are doubles for many readers.
 std::string hex64(std::uint64_t value) {
   std::string out(16, '0');
-  for (int i = 15; i >= 0; --i, value >>= 4) out[static_cast<std::size_t>(i)] = "0123456789abcdef"[value & 15];
+  for (int i = 15; i >= 0; --i, value >>= 4)
+    out[static_cast<std::size_t>(i)] = "0123456789abcdef"[value & 15];
   return out;
 }
 
@@ -103,22 +109,26 @@ std::uint64_t read_hex64(JsonReader& reader, std::string_view key) {
 
 }  // namespace
 
-std::string handshake_proof(const std::string& key, const std::string& side, const Hello& hello, const std::string& nonce_hex) {
-  const std::string text = "evenkeel|" + side + "|" + hello.job_uid + "|" + std::to_string(hello.attempt) + "|worker|" +
-                           std::to_string(hello.rank) + "|" + std::to_string(hello.incarnation) + "|" + nonce_hex;
+std::string handshake_proof(const std::string& key, const std::string& side, const Hello& hello,
+                            const std::string& nonce_hex) {
+  const std::string text = "evenkeel|" + side + "|" + hello.job_uid + "|" + std::to_string(hello.attempt) +
+                           "|worker|" + std::to_string(hello.rank) + "|" + std::to_string(hello.incarnation) +
+                           "|" + nonce_hex;
   return base::to_hex(base::hmac_sha256(key, text));
 }
 
 double& phase(PhaseSeconds& p, int index) {
-  double* const all[] = {&p.input_wait, &p.h2d_copy, &p.forward, &p.backward, &p.collective_wait,
-                         &p.optimizer, &p.checkpoint, &p.eval, &p.other};
+  double* const all[] = {&p.input_wait, &p.h2d_copy,   &p.forward, &p.backward, &p.collective_wait,
+                         &p.optimizer,  &p.checkpoint, &p.eval,    &p.other};
   return *all[index];
 }
 
-double phase(const PhaseSeconds& p, int index) { return phase(const_cast<PhaseSeconds&>(p), index); }
+double phase(const PhaseSeconds& p, int index) {
+  return phase(const_cast<PhaseSeconds&>(p), index);
+}
 
 Json to_json(const Hello& m) {
-  return {{"protocol", m.protocol}, {"jobUid", m.job_uid}, {"attempt", m.attempt}, {"rank", m.rank},
+  return {{"protocol", m.protocol},       {"jobUid", m.job_uid}, {"attempt", m.attempt}, {"rank", m.rank},
           {"incarnation", m.incarnation}, {"podUid", m.pod_uid}, {"nonce", m.nonce_hex}};
 }
 
@@ -135,7 +145,9 @@ Result<Hello> decode_hello(const Json& json) {
   return finish(r, m);
 }
 
-Json to_json(const Challenge& m) { return {{"nonce", m.nonce_hex}, {"proof", m.proof_hex}}; }
+Json to_json(const Challenge& m) {
+  return {{"nonce", m.nonce_hex}, {"proof", m.proof_hex}};
+}
 
 Result<Challenge> decode_challenge(const Json& json) {
   JsonReader r(json, "challenge");
@@ -144,7 +156,8 @@ Result<Challenge> decode_challenge(const Json& json) {
 }
 
 Json to_json(const CheckpointPosition& m) {
-  return {{"step", m.step}, {"epoch", m.epoch}, {"cursor", m.cursor}, {"manifestHash", m.manifest_hash},
+  return {{"step", m.step},         {"epoch", m.epoch},
+          {"cursor", m.cursor},     {"manifestHash", m.manifest_hash},
           {"consumed", m.consumed}, {"skipped", m.skipped}};
 }
 
@@ -168,10 +181,19 @@ Result<CheckpointPosition> decode_checkpoint_position(const Json& json) {
 }
 
 Json to_json(const Join& m) {
-  return {{"proof", m.proof_hex}, {"planHash", m.plan_hash}, {"planParts", pairs_json(m.plan_parts)},
-          {"byteOrder", m.byte_order}, {"dataAddress", m.data_address}, {"pod", m.pod}, {"node", m.node},
-          {"trainSamples", m.train_samples}, {"evalSamples", m.eval_samples}, {"checkpoint", to_json(m.checkpoint)},
-          {"threads", m.threads}, {"cpuLimit", m.cpu_limit}, {"version", m.version}};
+  return {{"proof", m.proof_hex},
+          {"planHash", m.plan_hash},
+          {"planParts", pairs_json(m.plan_parts)},
+          {"byteOrder", m.byte_order},
+          {"dataAddress", m.data_address},
+          {"pod", m.pod},
+          {"node", m.node},
+          {"trainSamples", m.train_samples},
+          {"evalSamples", m.eval_samples},
+          {"checkpoint", to_json(m.checkpoint)},
+          {"threads", m.threads},
+          {"cpuLimit", m.cpu_limit},
+          {"version", m.version}};
 }
 
 Result<Join> decode_join(const Json& json) {
@@ -197,8 +219,12 @@ Result<Join> decode_join(const Json& json) {
 }
 
 Json to_json(const Membership& m) {
-  return {{"fence", fence_json(m.fence)}, {"rank", m.rank}, {"peers", m.peers}, {"restoreRank", m.restore_rank},
-          {"restoreStep", m.restore_step}, {"targetSteps", m.target_steps}};
+  return {{"fence", fence_json(m.fence)},
+          {"rank", m.rank},
+          {"peers", m.peers},
+          {"restoreRank", m.restore_rank},
+          {"restoreStep", m.restore_step},
+          {"targetSteps", m.target_steps}};
 }
 
 Result<Membership> decode_membership(const Json& json) {
@@ -211,12 +237,15 @@ Result<Membership> decode_membership(const Json& json) {
   m.restore_step = count(r, "restoreStep");
   m.target_steps = count(r, "targetSteps");
   if (m.rank >= static_cast<int>(m.peers.size())) r.fail("rank", "is not below the number of peers");
-  if (m.restore_rank >= static_cast<int>(m.peers.size())) r.fail("restoreRank", "is not below the number of peers");
+  if (m.restore_rank >= static_cast<int>(m.peers.size()))
+    r.fail("restoreRank", "is not below the number of peers");
   return finish(r, std::move(m));
 }
 
 Json to_json(const Ready& m) {
-  return {{"fence", fence_json(m.fence)}, {"parameterHash", m.parameter_hash}, {"restoreSeconds", m.restore_seconds}};
+  return {{"fence", fence_json(m.fence)},
+          {"parameterHash", m.parameter_hash},
+          {"restoreSeconds", m.restore_seconds}};
 }
 
 Result<Ready> decode_ready(const Json& json) {
@@ -260,7 +289,9 @@ Json to_json(const PhaseSeconds& m) {
 
 Result<PhaseSeconds> decode_phase_seconds(const Json& json) {
   PhaseSeconds m;
-  const Error error{ErrorCode::kCorruptData, "phases: must be a list of " + std::to_string(std::size(kPhaseNames)) + " finite numbers >= 0"};
+  const Error error{
+      ErrorCode::kCorruptData,
+      "phases: must be a list of " + std::to_string(std::size(kPhaseNames)) + " finite numbers >= 0"};
   if (!json.is_array() || json.size() != std::size(kPhaseNames)) return error;
   for (int i = 0; i < static_cast<int>(json.size()); ++i) {
     const Json& item = json[static_cast<std::size_t>(i)];
@@ -272,10 +303,19 @@ Result<PhaseSeconds> decode_phase_seconds(const Json& json) {
 
 // Non-finite numbers are not JSON: they are never sent, a worker that has one fails instead.
 Json to_json(const Commit& m) {
-  return {{"fence", fence_json(m.fence)}, {"step", m.step}, {"samples", m.samples}, {"reducedCount", m.reduced_count},
-          {"idsHash", hex64(m.ids_hash)}, {"lossSum", m.loss_sum}, {"correct", m.correct},
-          {"learningRate", m.learning_rate}, {"gradientNorm", m.gradient_norm}, {"phases", to_json(m.phases)},
-          {"stepSeconds", m.step_seconds}, {"collectives", m.collectives}, {"collectiveBytes", m.collective_bytes}};
+  return {{"fence", fence_json(m.fence)},
+          {"step", m.step},
+          {"samples", m.samples},
+          {"reducedCount", m.reduced_count},
+          {"idsHash", hex64(m.ids_hash)},
+          {"lossSum", m.loss_sum},
+          {"correct", m.correct},
+          {"learningRate", m.learning_rate},
+          {"gradientNorm", m.gradient_norm},
+          {"phases", to_json(m.phases)},
+          {"stepSeconds", m.step_seconds},
+          {"collectives", m.collectives},
+          {"collectiveBytes", m.collective_bytes}};
 }
 
 Result<Commit> decode_commit(const Json& json) {
@@ -291,15 +331,19 @@ Result<Commit> decode_commit(const Json& json) {
   m.learning_rate = r.number("learningRate", 0);
   m.gradient_norm = r.number("gradientNorm", 0);
   Result<PhaseSeconds> phases = decode_phase_seconds(r.any("phases"));
-  if (phases.ok()) m.phases = *phases;
-  else r.fail("phases", phases.error().message);
+  if (phases.ok())
+    m.phases = *phases;
+  else
+    r.fail("phases", phases.error().message);
   m.step_seconds = r.number("stepSeconds", 0);
   m.collectives = static_cast<std::uint64_t>(count(r, "collectives"));
   m.collective_bytes = static_cast<std::uint64_t>(count(r, "collectiveBytes"));
   return finish(r, m);
 }
 
-Json to_json(const Heartbeat& m) { return {{"step", m.step}, {"phase", m.phase}}; }
+Json to_json(const Heartbeat& m) {
+  return {{"step", m.step}, {"phase", m.phase}};
+}
 
 Result<Heartbeat> decode_heartbeat(const Json& json) {
   JsonReader r(json, "heartbeat");
@@ -308,8 +352,8 @@ Result<Heartbeat> decode_heartbeat(const Json& json) {
 }
 
 Json to_json(const Evaluated& m) {
-  return {{"step", m.step}, {"epoch", m.epoch}, {"lossSum", m.loss_sum}, {"correct", m.correct},
-          {"samples", m.samples}, {"seconds", m.seconds}};
+  return {{"step", m.step},       {"epoch", m.epoch},     {"lossSum", m.loss_sum},
+          {"correct", m.correct}, {"samples", m.samples}, {"seconds", m.seconds}};
 }
 
 Result<Evaluated> decode_evaluated(const Json& json) {
@@ -325,7 +369,11 @@ Result<Evaluated> decode_evaluated(const Json& json) {
 }
 
 Json to_json(const Checkpointed& m) {
-  return {{"step", m.step}, {"directory", m.directory}, {"bytes", m.bytes}, {"seconds", m.seconds}, {"error", m.error}};
+  return {{"step", m.step},
+          {"directory", m.directory},
+          {"bytes", m.bytes},
+          {"seconds", m.seconds},
+          {"error", m.error}};
 }
 
 Result<Checkpointed> decode_checkpointed(const Json& json) {
@@ -339,7 +387,9 @@ Result<Checkpointed> decode_checkpointed(const Json& json) {
   return finish(r, m);
 }
 
-Json to_json(const StopRequest& m) { return {{"reason", m.reason}}; }
+Json to_json(const StopRequest& m) {
+  return {{"reason", m.reason}};
+}
 
 Result<StopRequest> decode_stop_request(const Json& json) {
   JsonReader r(json, "stop request");
@@ -347,7 +397,9 @@ Result<StopRequest> decode_stop_request(const Json& json) {
   return finish(r, m);
 }
 
-Json to_json(const Failure& m) { return {{"exitCode", m.exit_code}, {"reason", m.reason}, {"step", m.step}}; }
+Json to_json(const Failure& m) {
+  return {{"exitCode", m.exit_code}, {"reason", m.reason}, {"step", m.step}};
+}
 
 Result<Failure> decode_failure(const Json& json) {
   JsonReader r(json, "failure");
@@ -355,7 +407,9 @@ Result<Failure> decode_failure(const Json& json) {
   return finish(r, m);
 }
 
-Json to_json(const Abort& m) { return {{"reason", m.reason}, {"culprit", m.culprit}}; }
+Json to_json(const Abort& m) {
+  return {{"reason", m.reason}, {"culprit", m.culprit}};
+}
 
 Result<Abort> decode_abort(const Json& json) {
   JsonReader r(json, "abort");
@@ -363,7 +417,9 @@ Result<Abort> decode_abort(const Json& json) {
   return finish(r, m);
 }
 
-Json to_json(const Finish& m) { return {{"completed", m.completed}, {"reason", m.reason}}; }
+Json to_json(const Finish& m) {
+  return {{"completed", m.completed}, {"reason", m.reason}};
+}
 
 Result<Finish> decode_finish(const Json& json) {
   JsonReader r(json, "finish");
@@ -371,7 +427,9 @@ Result<Finish> decode_finish(const Json& json) {
   return finish(r, m);
 }
 
-Json to_json(const Refused& m) { return {{"exitCode", m.exit_code}, {"reason", m.reason}}; }
+Json to_json(const Refused& m) {
+  return {{"exitCode", m.exit_code}, {"reason", m.reason}};
+}
 
 Result<Refused> decode_refused(const Json& json) {
   JsonReader r(json, "refused");

@@ -1,8 +1,9 @@
 // What worker and coordinator say to each other: the JSON payloads of control frames (wire.h), as values with
 // to_json and checked decoders. One place for both sides. Pure.
 //
-// Course: Hello -> Challenge -> Join -> Membership -> Ready -> (StepPlan -> Commit)* with Evaluated and Checkpointed where
-// the plan asks -> Finish. Abort ends it at any point; the worker's process then exits 75 (or with its own failure's code).
+// Course: Hello -> Challenge -> Join -> Membership -> Ready -> (StepPlan -> Commit)* with Evaluated and
+// Checkpointed where the plan asks -> Finish. Abort ends it at any point; the worker's process then exits 75
+// (or with its own failure's code).
 #pragma once
 
 #include <cstdint>
@@ -49,10 +50,11 @@ struct CheckpointPosition {
 
 struct Join {
   std::string proof_hex;
-  std::string plan_hash;                         // model, buckets, configuration; not the local batch
-  std::vector<std::pair<std::string, std::string>> plan_parts;  // layer or section -> hash: names the difference
-  std::string byte_order;                        // "little"
-  std::string data_address;                      // host:port of the collective's listener
+  std::string plan_hash;  // model, buckets, configuration; not the local batch
+  std::vector<std::pair<std::string, std::string>>
+      plan_parts;            // layer or section -> hash: names the difference
+  std::string byte_order;    // "little"
+  std::string data_address;  // host:port of the collective's listener
   std::string pod;
   std::string node;
   std::int64_t train_samples = 0;
@@ -67,7 +69,7 @@ struct Membership {
   Fence fence;
   int rank = 0;
   std::vector<std::string> peers;  // host:port by rank; its size is the number of ranks
-  int restore_rank = -1;           // loads its checkpoint and broadcasts; -1: rank 0 broadcasts initial weights
+  int restore_rank = -1;  // loads its checkpoint and broadcasts; -1: rank 0 broadcasts initial weights
   std::int64_t restore_step = 0;
   std::int64_t target_steps = 0;
 };
@@ -78,8 +80,8 @@ struct Ready {
   double restore_seconds = 0;
 };
 
-// Step `step` (1-based: the number of committed steps after it). Rank r takes the positions [cuts[r], cuts[r+1]) of the
-// epoch's order; cuts has ranks + 1 entries and never decreases; an empty share is normal.
+// Step `step` (1-based: the number of committed steps after it). Rank r takes the positions [cuts[r],
+// cuts[r+1]) of the epoch's order; cuts has ranks + 1 entries and never decreases; an empty share is normal.
 struct StepPlan {
   Fence fence;
   std::int64_t step = 0;
@@ -91,15 +93,17 @@ struct StepPlan {
   std::int64_t planned() const { return cuts.empty() ? 0 : cuts.back() - cuts.front(); }
 };
 
-// Phases of observability.md 2; seconds in one step. The sum is the step's wall time; `other` is what is left.
+// Phases of observability.md 2; seconds in one step. The sum is the step's wall time; `other` is what is
+// left.
 struct PhaseSeconds {
-  double input_wait = 0, h2d_copy = 0, forward = 0, backward = 0, collective_wait = 0, optimizer = 0, checkpoint = 0,
-         eval = 0, other = 0;
+  double input_wait = 0, h2d_copy = 0, forward = 0, backward = 0, collective_wait = 0, optimizer = 0,
+         checkpoint = 0, eval = 0, other = 0;
   double busy() const { return input_wait + h2d_copy + forward + backward + optimizer; }
   double total() const { return busy() + collective_wait + checkpoint + eval + other; }
 };
-inline constexpr const char* kPhaseNames[] = {"input_wait", "h2d_copy", "forward", "backward", "collective_wait",
-                                              "optimizer", "checkpoint", "eval", "other"};
+inline constexpr const char* kPhaseNames[] = {
+    "input_wait", "h2d_copy",   "forward", "backward", "collective_wait",
+    "optimizer",  "checkpoint", "eval",    "other"};
 double phase(const PhaseSeconds& phases, int index);  // in the order of kPhaseNames
 double& phase(PhaseSeconds& phases, int index);
 
@@ -166,7 +170,8 @@ struct Refused {
   std::string reason;
 };
 
-// Each message has a Json to_json(const M&) and a decoder decode_<name>(const Json&) with kCorruptData on errors.
+// Each message has a Json to_json(const M&) and a decoder decode_<name>(const Json&) with kCorruptData on
+// errors.
 #define EVENKEEL_MESSAGE(Type, name) \
   Json to_json(const Type& message); \
   base::Result<Type> decode_##name(const Json& json);

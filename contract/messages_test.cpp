@@ -6,7 +6,9 @@ namespace evenkeel::contract {
 namespace {
 
 // Text and back, as on the wire.
-Json over_the_wire(const Json& json) { return *base::parse_json(base::dump_json(json)); }
+Json over_the_wire(const Json& json) {
+  return *base::parse_json(base::dump_json(json));
+}
 
 TEST(Messages, each_one_is_read_back_as_it_was_written) {
   const Fence fence{3, 2, 1};

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 constexpr std::size_t kMaxTextBytes = 1024;
-const std::vector<std::string_view> kStageNames = {"Rendezvous", "Running", "Stopping", "Completed", "Stopped", "Failed"};
+const std::vector<std::string_view> kStageNames = {"Rendezvous", "Running", "Stopping",
+                                                   "Completed",  "Stopped", "Failed"};
 
 // Cut at a character, never inside one.
 std::string cut_text(std::string text, std::size_t max_bytes) {
@@ -36,7 +37,9 @@ std::optional<double> optional_number(JsonReader& r, std::string_view key) {
   return r.number(key, 0);
 }
 
-std::int64_t count(JsonReader& r, std::string_view key) { return r.integer(key, 0, 0, kMaxCount); }
+std::int64_t count(JsonReader& r, std::string_view key) {
+  return r.integer(key, 0, 0, kMaxCount);
+}
 
 Json progress_json(const Progress& p) {
   Json json = {{"epoch", p.epoch}, {"step", p.step}, {"targetSteps", p.target_steps}, {"samples", p.samples}};
@@ -135,15 +138,27 @@ Balance read_balance(JsonReader r) {
 
 }  // namespace
 
-const char* stage_name(JobStage stage) { return kStageNames[static_cast<std::size_t>(stage)].data(); }
+const char* stage_name(JobStage stage) {
+  return kStageNames[static_cast<std::size_t>(stage)].data();
+}
 
 Json to_json(const JobReport& report) {
-  Json json = {{"jobUid", report.job_uid}, {"attempt", report.attempt}, {"coordinatorIncarnation", report.coordinator_incarnation},
-               {"generation", report.generation}, {"stage", stage_name(report.stage)}, {"ranks", report.ranks}, {"joined", report.joined},
-               {"progress", progress_json(report.progress)}, {"balance", balance_json(report.balance)},
-               {"diagnosis", diagnosis_json(report.diagnosis)}, {"checkpointStep", report.checkpoint_step}, {"message", report.message}};
+  Json json = {{"jobUid", report.job_uid},
+               {"attempt", report.attempt},
+               {"coordinatorIncarnation", report.coordinator_incarnation},
+               {"generation", report.generation},
+               {"stage", stage_name(report.stage)},
+               {"ranks", report.ranks},
+               {"joined", report.joined},
+               {"progress", progress_json(report.progress)},
+               {"balance", balance_json(report.balance)},
+               {"diagnosis", diagnosis_json(report.diagnosis)},
+               {"checkpointStep", report.checkpoint_step},
+               {"message", report.message}};
   if (report.failure) {
-    json["failure"] = {{"rank", report.failure->rank}, {"exitCode", report.failure->exit_code}, {"reason", report.failure->reason}};
+    json["failure"] = {{"rank", report.failure->rank},
+                       {"exitCode", report.failure->exit_code},
+                       {"reason", report.failure->reason}};
   }
   json["seconds"] = Json::object();
   for (const auto& [cause, seconds] : report.productive_seconds) json["seconds"][cause] = seconds;
@@ -157,7 +172,8 @@ Result<JobReport> decode_report(const Json& json) {
   JobReport report;
   report.job_uid = r.require("jobUid").string("jobUid");
   report.attempt = static_cast<std::uint32_t>(r.require("attempt").integer("attempt", 0, 0, 4294967295));
-  report.coordinator_incarnation = static_cast<std::uint32_t>(r.integer("coordinatorIncarnation", 0, 0, 4294967295));
+  report.coordinator_incarnation =
+      static_cast<std::uint32_t>(r.integer("coordinatorIncarnation", 0, 0, 4294967295));
   report.generation = static_cast<std::uint32_t>(r.integer("generation", 0, 0, 4294967295));
   report.stage = static_cast<JobStage>(r.one_of("stage", kStageNames, 0));
   report.ranks = static_cast<int>(r.integer("ranks", 0, 0, 65536));
@@ -169,7 +185,8 @@ Result<JobReport> decode_report(const Json& json) {
   report.message = cut_text(r.string("message"), kMaxTextBytes);
   if (r.has("failure")) {
     JsonReader f = r.object("failure");
-    report.failure = LastFailure{static_cast<int>(f.integer("rank", -1, -1, 65535)), static_cast<int>(f.integer("exitCode", 0, 0, 255)),
+    report.failure = LastFailure{static_cast<int>(f.integer("rank", -1, -1, 65535)),
+                                 static_cast<int>(f.integer("exitCode", 0, 0, 255)),
                                  cut_text(f.string("reason"), kMaxTextBytes)};
   }
   {
@@ -202,7 +219,8 @@ std::string termination_message(const JobReport& full) {
   const int slowest = report.balance.slowest_rank.value_or(-1);
   while (text.size() > kMaxTerminationMessageBytes && !report.replicas.empty()) {
     auto at = report.replicas.begin() + static_cast<std::ptrdiff_t>(report.replicas.size() / 2);
-    if (at->rank == slowest && report.replicas.size() > 1) at = at == report.replicas.begin() ? at + 1 : at - 1;
+    if (at->rank == slowest && report.replicas.size() > 1)
+      at = at == report.replicas.begin() ? at + 1 : at - 1;
     report.replicas.erase(at);
     text = base::dump_json(to_json(report));
   }
@@ -210,7 +228,9 @@ std::string termination_message(const JobReport& full) {
 }
 
 std::string termination_message(const WorkerTermination& termination) {
-  return base::dump_json({{"reason", cut_text(termination.reason, kMaxTextBytes)}, {"exitCode", termination.exit_code}, {"step", termination.step}});
+  return base::dump_json({{"reason", cut_text(termination.reason, kMaxTextBytes)},
+                          {"exitCode", termination.exit_code},
+                          {"step", termination.step}});
 }
 
 WorkerTermination parse_worker_termination(const std::string& text) {

@@ -1,5 +1,6 @@
-// The coordinator's report on its job: GET /v1/report on the coordinator's metrics port while it runs, and the pod's
-// termination message at its end. Writer: trainer/coordinator. Readers: operator/act, trainer/local, cli. Pure.
+// The coordinator's report on its job: GET /v1/report on the coordinator's metrics port while it runs, and
+// the pod's termination message at its end. Writer: trainer/coordinator. Readers: operator/act,
+// trainer/local, cli. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@ struct Progress {
   std::int64_t epoch = 0;  // epochs completed
   std::int64_t step = 0;   // committed steps since the job began
   std::int64_t target_steps = 0;
-  std::int64_t samples = 0;  // committed since the job began
-  std::optional<double> loss;           // mean over the last window of training steps
+  std::int64_t samples = 0;    // committed since the job began
+  std::optional<double> loss;  // mean over the last window of training steps
   std::optional<double> eval_loss;
-  std::optional<double> accuracy;       // of the last evaluation, 0..1
+  std::optional<double> accuracy;  // of the last evaluation, 0..1
   std::optional<double> samples_per_second;
   std::optional<double> eta_seconds;
 };
@@ -84,8 +85,8 @@ struct JobReport {
   Progress progress;
   Balance balance;
   Diagnosis diagnosis;
-  std::vector<ReplicaReport> replicas;  // by rank
-  std::int64_t checkpoint_step = 0;     // 0: none yet
+  std::vector<ReplicaReport> replicas;               // by rank
+  std::int64_t checkpoint_step = 0;                  // 0: none yet
   std::map<std::string, double> productive_seconds;  // "productive" and the causes of status.time
   std::optional<LastFailure> failure;
   std::string message;  // what it waits for, or why it ended
@@ -93,8 +94,8 @@ struct JobReport {
 
 Json to_json(const JobReport& report);
 base::Result<JobReport> decode_report(const Json& json);
-// The report as a termination message of at most kMaxTerminationMessageBytes: replicas are dropped from the middle,
-// messages cut, never progress or failure.
+// The report as a termination message of at most kMaxTerminationMessageBytes: replicas are dropped from the
+// middle, messages cut, never progress or failure.
 std::string termination_message(const JobReport& report);
 
 // What a worker leaves as its termination message: {"reason": ..., "exitCode": ..., "step": ...}.
@@ -104,7 +105,8 @@ struct WorkerTermination {
   std::int64_t step = 0;
 };
 std::string termination_message(const WorkerTermination& termination);
-// Users may run anything in a pod: any text is accepted, an unreadable one becomes the reason, cut to 1 KiB of valid UTF-8.
+// Users may run anything in a pod: any text is accepted, an unreadable one becomes the reason, cut to 1 KiB
+// of valid UTF-8.
 WorkerTermination parse_worker_termination(const std::string& text);
 
 }  // namespace evenkeel::contract

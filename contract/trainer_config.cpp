@@ -20,7 +20,10 @@ Json to_json(const TrainerConfig& config) {
   return {{"version", config.version},
           {"job", {{"name", config.job_name}, {"namespace", config.job_namespace}, {"uid", config.job_uid}}},
           {"attempt", config.attempt},
-          {"coordinator", {{"host", config.coordinator_host}, {"port", config.coordinator_port}, {"incarnation", config.coordinator_incarnation}}},
+          {"coordinator",
+           {{"host", config.coordinator_host},
+            {"port", config.coordinator_port},
+            {"incarnation", config.coordinator_incarnation}}},
           {"ranks", config.ranks},
           {"spec", config.spec_json}};
 }
@@ -30,8 +33,9 @@ Result<TrainerConfig> decode_trainer_config(const Json& json) {
   JsonReader reader(json, "trainer configuration");
   config.version = static_cast<int>(reader.require("version").integer("version", 0));
   if (config.version != kConfigVersion) {
-    return Error{ErrorCode::kMismatch, "trainer configuration: version is " + std::to_string(config.version) + ", this trainer reads version " +
-                                           std::to_string(kConfigVersion) + "; use the trainer image that belongs to the operator"};
+    return Error{ErrorCode::kMismatch, "trainer configuration: version is " + std::to_string(config.version) +
+                                           ", this trainer reads version " + std::to_string(kConfigVersion) +
+                                           "; use the trainer image that belongs to the operator"};
   }
   {
     JsonReader job = reader.object("job");
@@ -44,7 +48,8 @@ Result<TrainerConfig> decode_trainer_config(const Json& json) {
     JsonReader coordinator = reader.object("coordinator");
     config.coordinator_host = coordinator.require("host").string("host");
     config.coordinator_port = static_cast<int>(coordinator.require("port").integer("port", 0, 1, 65535));
-    config.coordinator_incarnation = static_cast<std::uint32_t>(coordinator.integer("incarnation", 1, 0, 4294967295));
+    config.coordinator_incarnation =
+        static_cast<std::uint32_t>(coordinator.integer("incarnation", 1, 0, 4294967295));
   }
   config.ranks = static_cast<int>(reader.require("ranks").integer("ranks", 1, 1, 65536));
   config.spec_json = reader.require("spec").any("spec");
@@ -53,7 +58,8 @@ Result<TrainerConfig> decode_trainer_config(const Json& json) {
   if (!spec.ok()) return base::with_context("trainer configuration", std::move(spec).error());
   config.spec = std::move(spec).value();
   if (config.ranks != config.spec.ranks()) {
-    return Error{ErrorCode::kInvalidInput, "trainer configuration: ranks is " + std::to_string(config.ranks) + ", but spec.workers asks for " +
+    return Error{ErrorCode::kInvalidInput, "trainer configuration: ranks is " + std::to_string(config.ranks) +
+                                               ", but spec.workers asks for " +
                                                std::to_string(config.spec.ranks())};
   }
   return config;

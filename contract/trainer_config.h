@@ -1,6 +1,6 @@
-// The trainer's configuration: one JSON file for all pods of an attempt (a ConfigMap in the cluster, a file in
-// trainer/local), plus the variables of env.h that differ from pod to pod. Writer: operator/render, trainer/local.
-// Reader: trainer/config. Pure.
+// The trainer's configuration: one JSON file for all pods of an attempt (a ConfigMap in the cluster, a file
+// in trainer/local), plus the variables of env.h that differ from pod to pod. Writer: operator/render,
+// trainer/local. Reader: trainer/config. Pure.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,13 @@ std::string hex(std::span<const std::byte> bytes) {
 
 TEST(Wire, control_header_has_the_documented_bytes) {
   const auto bytes = encode(ControlHeader{MessageType::kCommit, 0x01020304, 5, 0xaabbccdd});
-  EXPECT_EQ(hex(std::span(bytes).first(20)), "454b4331" "0700" "0000" "04030201" "05000000" "ddccbbaa");
+  EXPECT_EQ(hex(std::span(bytes).first(20)),
+            "454b4331"
+            "0700"
+            "0000"
+            "04030201"
+            "05000000"
+            "ddccbbaa");
 }
 
 TEST(Wire, control_header_is_read_back) {

@@ -1,4 +1,5 @@
-// The corpus of tests/manifests, judged by C++. tests/crd/crd_test.sh lets a real API server judge the same files.
+// The corpus of tests/manifests, judged by C++. tests/crd/crd_test.sh lets a real API server judge the same
+// files.
 //   valid/X.json      accepted at creation
 //   invalid/X.json    refused at creation; metadata.annotations "expect.error/path" says where
 //   X.old.json, X.new.json   the old one is valid, the change to the new one is accepted or refused
@@ -30,7 +31,8 @@ Json read_manifest(const fs::path& path) {
 // All manifests of a folder but the *.old.json, which are read beside their *.new.json.
 std::vector<fs::path> manifests(const std::string& folder) {
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(fs::path(EVENKEEL_SOURCE_DIR) / "tests/manifests" / folder)) {
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(EVENKEEL_SOURCE_DIR) / "tests/manifests" / folder)) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".json") && !name.ends_with(".old.json")) paths.push_back(entry.path());
   }
@@ -43,7 +45,8 @@ Json old_of(const fs::path& path) {
   const std::string suffix = ".new.json";
   if (!name.ends_with(suffix)) return Json();
   Json old_object = read_manifest(name.replace(name.size() - suffix.size(), suffix.size(), ".old.json"));
-  EXPECT_TRUE(validate_job(old_object).empty()) << name << " must be valid: " << validate_job(old_object).front().text();
+  EXPECT_TRUE(validate_job(old_object).empty())
+      << name << " must be valid: " << validate_job(old_object).front().text();
   return old_object;
 }
 
@@ -69,12 +72,15 @@ TEST(Corpus, every_invalid_manifest_is_refused_at_the_expected_path) {
   EXPECT_GE(paths.size(), 180u);
   for (const fs::path& path : paths) {
     const Json object = read_manifest(path);
-    const std::string expected = base::string_at(base::at_path(object, {"metadata", "annotations"}), "expect.error/path");
+    const std::string expected =
+        base::string_at(base::at_path(object, {"metadata", "annotations"}), "expect.error/path");
     ASSERT_FALSE(expected.empty()) << path.filename();
     const auto errors = validate_job(object, old_of(path));
     ASSERT_FALSE(errors.empty()) << path.filename() << " is accepted";
-    EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [&](const FieldError& e) { return e.path == expected; }))
-        << path.filename() << " expects " << expected << "\n" << texts(errors);
+    EXPECT_TRUE(
+        std::any_of(errors.begin(), errors.end(), [&](const FieldError& e) { return e.path == expected; }))
+        << path.filename() << " expects " << expected << "\n"
+        << texts(errors);
     EXPECT_LE(errors.size(), 2u) << path.filename() << ": one mistake, one message\n" << texts(errors);
   }
 }

@@ -15,7 +15,8 @@ using base::int_at;
 using base::string_at;
 
 template <class E, std::size_t N>
-E one_of(const Json& object, std::string_view key, const std::array<std::pair<std::string_view, E>, N>& names) {
+E one_of(const Json& object, std::string_view key,
+         const std::array<std::pair<std::string_view, E>, N>& names) {
   const std::string value = string_at(object, key);
   for (const auto& [name, result] : names) {
     if (value == name) return result;
@@ -52,14 +53,18 @@ Json volume_of(const Json& object) {
   return found == object.end() ? Json() : *found;
 }
 
-PodShape pod_shape(const Json& group) { return {child(group, "resources"), child(group, "podOptions")}; }
+PodShape pod_shape(const Json& group) {
+  return {child(group, "resources"), child(group, "podOptions")};
+}
 
 StrategySpec decode_strategy(const Json& json) {
   using enum StrategyType;
   StrategySpec out;
   using P = std::pair<std::string_view, StrategyType>;
-  out.type = one_of(json, "type", names_of<StrategyType>(P{"MultiWorkerMirrored", kMultiWorkerMirrored}, P{"OneDevice", kOneDevice},
-                                                         P{"Mirrored", kMirrored}, P{"ParameterServer", kParameterServer}, P{"TPU", kTpu}));
+  out.type = one_of(json, "type",
+                    names_of<StrategyType>(P{"MultiWorkerMirrored", kMultiWorkerMirrored},
+                                           P{"OneDevice", kOneDevice}, P{"Mirrored", kMirrored},
+                                           P{"ParameterServer", kParameterServer}, P{"TPU", kTpu}));
   out.all_reduce = string_at(json, "allReduce") == "Ring" ? AllReduce::kRing : AllReduce::kAuto;
   out.bucket_mib = double_at(json, "bucketMiB");
   return out;
@@ -110,11 +115,13 @@ DatasetSpec decode_dataset(const Json& json) {
   out.eval_split = string_at(child(json, "split"), "eval");
   out.mean = numbers<double>(base::at_path(json, {"image", "mean"}));
   out.stddev = numbers<double>(base::at_path(json, {"image", "std"}));
-  out.sharding = string_at(child(json, "sharding"), "policy") == "Record" ? ShardingPolicy::kRecord : ShardingPolicy::kAuto;
+  out.sharding = string_at(child(json, "sharding"), "policy") == "Record" ? ShardingPolicy::kRecord
+                                                                          : ShardingPolicy::kAuto;
   out.shuffle = bool_at(child(json, "shuffle"), "enabled", true);
   out.shuffle_seed = static_cast<std::uint64_t>(int_at(child(json, "shuffle"), "seed", 42));
   const Json& bad = child(json, "onBadRecord");
-  out.bad_record_action = string_at(bad, "action") == "Skip" ? BadRecordAction::kSkip : BadRecordAction::kFail;
+  out.bad_record_action =
+      string_at(bad, "action") == "Skip" ? BadRecordAction::kSkip : BadRecordAction::kFail;
   out.max_skipped = int_at(bad, "maxSkipped");
   return out;
 }
@@ -125,7 +132,8 @@ OptimizerSpec decode_optimizer(const Json& json) {
   out.learning_rate = double_at(json, "learningRate", out.learning_rate);
   out.momentum = double_at(json, "momentum", out.momentum);
   out.weight_decay = double_at(json, "weightDecay", out.weight_decay);
-  out.convention = string_at(json, "convention") == "Keras" ? OptimizerConvention::kKeras : OptimizerConvention::kPyTorch;
+  out.convention =
+      string_at(json, "convention") == "Keras" ? OptimizerConvention::kKeras : OptimizerConvention::kPyTorch;
   return out;
 }
 
@@ -140,8 +148,9 @@ TrainingSpec decode_training(const Json& json) {
   out.scaling = string_at(json, "scaling") == "Strong" ? Scaling::kStrong : Scaling::kWeak;
   out.optimizer = decode_optimizer(child(json, "optimizer"));
   const Json& rate = child(json, "learningRate");
-  out.learning_rate_scaling =
-      one_of(rate, "scaling", names_of<LearningRateScaling>(P{"Auto", kAuto}, P{"None", kNone}, P{"Linear", kLinear}, P{"Sqrt", kSqrt}));
+  out.learning_rate_scaling = one_of(rate, "scaling",
+                                     names_of<LearningRateScaling>(P{"Auto", kAuto}, P{"None", kNone},
+                                                                   P{"Linear", kLinear}, P{"Sqrt", kSqrt}));
   out.schedule = string_at(rate, "schedule") == "cosine" ? Schedule::kCosine : Schedule::kConstant;
   out.seed = static_cast<std::uint64_t>(int_at(json, "seed", 1));
   out.evaluate_every = int_at(json, "evaluateEvery", 1);
@@ -157,10 +166,12 @@ RestartSpec decode_restart(const Json& json) {
   for (const Json& rule : child(json, "rules")) {
     const RestartAction action = one_of(
         rule, "action",
-        names_of<RestartAction>(P{"Restart", kRestart}, P{"RestartIgnoringLimit", kRestartIgnoringLimit}, P{"FailJob", kFailJob}));
+        names_of<RestartAction>(P{"Restart", kRestart}, P{"RestartIgnoringLimit", kRestartIgnoringLimit},
+                                P{"FailJob", kFailJob}));
     out.rules.push_back({numbers<int>(child(rule, "onExitCodes")), bool_at(rule, "onDisruption"), action});
   }
-  out.failure_detection_seconds = static_cast<int>(int_at(json, "failureDetectionSeconds", out.failure_detection_seconds));
+  out.failure_detection_seconds =
+      static_cast<int>(int_at(json, "failureDetectionSeconds", out.failure_detection_seconds));
   out.terminating_timeout_seconds = static_cast<int>(int_at(json, "terminatingTimeoutSeconds"));
   return out;
 }
@@ -179,18 +190,22 @@ void decode_operations(const Json& json, TrainingJobSpec* out) {
   using Mode = std::pair<std::string_view, BalanceMode>;
   using Tune = std::pair<std::string_view, TuneMode>;
   using Policy = std::pair<std::string_view, PodCleanPolicy>;
-  out->balance_mode = one_of(child(json, "balance"), "mode",
-                             names_of<BalanceMode>(Mode{"Observe", BalanceMode::kObserve}, Mode{"Off", BalanceMode::kOff},
-                                                   Mode{"Rebalance", BalanceMode::kRebalance}));
-  out->straggler_threshold = double_at(child(json, "balance"), "stragglerThreshold", out->straggler_threshold);
+  out->balance_mode =
+      one_of(child(json, "balance"), "mode",
+             names_of<BalanceMode>(Mode{"Observe", BalanceMode::kObserve}, Mode{"Off", BalanceMode::kOff},
+                                   Mode{"Rebalance", BalanceMode::kRebalance}));
+  out->straggler_threshold =
+      double_at(child(json, "balance"), "stragglerThreshold", out->straggler_threshold);
   out->tune_mode = one_of(child(json, "tune"), "mode",
-                          names_of<TuneMode>(Tune{"Off", TuneMode::kOff}, Tune{"Advise", TuneMode::kAdvise}, Tune{"Apply", TuneMode::kApply}));
+                          names_of<TuneMode>(Tune{"Off", TuneMode::kOff}, Tune{"Advise", TuneMode::kAdvise},
+                                             Tune{"Apply", TuneMode::kApply}));
   out->restart = decode_restart(child(json, "restart"));
   out->start_deadline_seconds = int_at(child(json, "deadlines"), "startSeconds");
   out->active_deadline_seconds = int_at(child(json, "deadlines"), "activeSeconds");
-  out->pod_policy = one_of(child(json, "cleanup"), "podPolicy",
-                           names_of<PodCleanPolicy>(Policy{"Running", PodCleanPolicy::kRunning}, Policy{"All", PodCleanPolicy::kAll},
-                                                    Policy{"None", PodCleanPolicy::kNone}));
+  out->pod_policy = one_of(
+      child(json, "cleanup"), "podPolicy",
+      names_of<PodCleanPolicy>(Policy{"Running", PodCleanPolicy::kRunning},
+                               Policy{"All", PodCleanPolicy::kAll}, Policy{"None", PodCleanPolicy::kNone}));
   out->ttl_seconds_after_finished = optional_int(child(json, "cleanup"), "ttlSecondsAfterFinished");
   out->priority_class_name = string_at(child(json, "scheduling"), "priorityClassName");
   out->checkpoint = decode_checkpoint(child(json, "checkpoint"));

@@ -42,20 +42,29 @@ TEST(Decode, a_short_manifest_becomes_a_job_with_every_default) {
 
 TEST(Decode, what_the_manifest_says_is_what_the_value_holds) {
   Json object = short_manifest();
-  object["metadata"] = {{"name", "demo"}, {"namespace", "a"}, {"uid", "u-1"}, {"resourceVersion", "7"}, {"generation", 3}};
+  object["metadata"] = {
+      {"name", "demo"}, {"namespace", "a"}, {"uid", "u-1"}, {"resourceVersion", "7"}, {"generation", 3}};
   object["status"] = {{"phase", "Running"}};
   Json& spec = object["spec"];
   spec["suspend"] = true;
   spec["strategy"] = {{"allReduce", "Ring"}, {"bucketMiB", 0.5}};
   spec["workers"]["resources"] = {{"limits", {{"cpu", "2"}}}};
-  spec["workers"]["overrides"] = Json::array({{{"replicas", {1, 3}}, {"resources", {{"limits", {{"cpu", "1"}}}}}}});
-  spec["model"] = {{"layers", Json::array({{{"type", "flatten"}}, {{"type", "dense"}, {"units", 32}, {"activation", "relu"}},
-                                           {{"type", "dense"}, {"units", 10}, {"bias", false}, {"initializer", "glorotUniform"}}})}};
+  spec["workers"]["overrides"] =
+      Json::array({{{"replicas", {1, 3}}, {"resources", {{"limits", {{"cpu", "1"}}}}}}});
+  spec["model"] = {
+      {"layers",
+       Json::array({{{"type", "flatten"}},
+                    {{"type", "dense"}, {"units", 32}, {"activation", "relu"}},
+                    {{"type", "dense"}, {"units", 10}, {"bias", false}, {"initializer", "glorotUniform"}}})}};
   spec["dataset"]["volume"] = {{"emptyDir", Json::object()}};
   spec["dataset"]["image"] = {{"mean", {0.5}}, {"std", {0.25}}};
   spec["dataset"]["onBadRecord"] = {{"action", "Skip"}, {"maxSkipped", 9}};
-  spec["training"] = {{"steps", 100}, {"batchSize", {{"perReplica", 32}}}, {"optimizer", {{"learningRate", 1}, {"momentum", 0}, {"convention", "Keras"}}},
-                      {"learningRate", {{"scaling", "Sqrt"}}}, {"scaling", "Strong"}, {"seed", 5}};
+  spec["training"] = {{"steps", 100},
+                      {"batchSize", {{"perReplica", 32}}},
+                      {"optimizer", {{"learningRate", 1}, {"momentum", 0}, {"convention", "Keras"}}},
+                      {"learningRate", {{"scaling", "Sqrt"}}},
+                      {"scaling", "Strong"},
+                      {"seed", 5}};
   spec["cleanup"] = {{"podPolicy", "All"}, {"ttlSecondsAfterFinished", 60}};
   spec["checkpoint"] = {{"path", "/ckpt"}, {"everySteps", 10}};
   auto job = decode_job(object);
@@ -103,15 +112,27 @@ TEST(Decode, an_invalid_job_is_one_error_with_all_that_is_wrong) {
   auto job = decode_job(object);
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().code, base::ErrorCode::kInvalidInput);
-  EXPECT_NE(job.error().message.find("spec.workers.replicas: 0 is too small; use 1..4096"), std::string::npos) << job.error().message;
-  EXPECT_NE(job.error().message.find("spec.training.epocs: is not a field of TrainingJob; did you mean epochs?"), std::string::npos)
+  EXPECT_NE(job.error().message.find("spec.workers.replicas: 0 is too small; use 1..4096"), std::string::npos)
+      << job.error().message;
+  EXPECT_NE(
+      job.error().message.find("spec.training.epocs: is not a field of TrainingJob; did you mean epochs?"),
+      std::string::npos)
       << job.error().message;
 }
 
 TEST(Decode, any_json_is_judged_without_a_throw) {
   const Json valid = short_manifest();
-  const Json strangers[] = {Json(), Json(1), Json(-1.5), Json(true), Json("x"), Json::array(), Json::array({Json(), 1}), Json::object(),
-                            Json({{"spec", Json()}}), Json(1e300), Json({{"", 1}})};
+  const Json strangers[] = {Json(),
+                            Json(1),
+                            Json(-1.5),
+                            Json(true),
+                            Json("x"),
+                            Json::array(),
+                            Json::array({Json(), 1}),
+                            Json::object(),
+                            Json({{"spec", Json()}}),
+                            Json(1e300),
+                            Json({{"", 1}})};
   for (const Json& stranger : strangers) {
     EXPECT_FALSE(decode_job(stranger).ok()) << stranger.dump();
     EXPECT_FALSE(decode_spec(stranger).ok()) << stranger.dump();
@@ -124,7 +145,8 @@ TEST(Decode, any_json_is_judged_without_a_throw) {
   const Json leaves = full.flatten();
   for (const auto& path : leaves.items()) {
     for (Json::json_pointer at(path.key()); !at.empty(); at.pop_back()) {
-      for (const Json& stranger : {Json(), Json(-1.5), Json("x"), Json::array({Json(), 1}), Json({{"", 1}})}) {
+      for (const Json& stranger :
+           {Json(), Json(-1.5), Json("x"), Json::array({Json(), 1}), Json({{"", 1}})}) {
         object["spec"] = full;
         object["spec"][at] = stranger;
         (void)validate_job(object, valid);

@@ -22,7 +22,8 @@ Json object_with_defaults(const Field& field, const Json& value) {
 // 4.0 is a whole number to the API server; readers of the spec want it as one.
 Json as_integer(const Json& value) {
   const double number = value.get<double>();
-  if (number == std::floor(number) && std::abs(number) < 9007199254740992.0) return static_cast<std::int64_t>(number);
+  if (number == std::floor(number) && std::abs(number) < 9007199254740992.0)
+    return static_cast<std::int64_t>(number);
   return value;
 }
 
@@ -39,6 +40,8 @@ Json with_field_defaults(const Field& field, const Json& value) {
   return value;
 }
 
-Json with_defaults(const Json& spec) { return with_field_defaults(spec_schema(), spec); }
+Json with_defaults(const Json& spec) {
+  return with_field_defaults(spec_schema(), spec);
+}
 
 }  // namespace evenkeel::contract

@@ -1,5 +1,5 @@
-// Fills in defaults exactly as the API server does: only below objects that are there, null members with a default count
-// as absent. Any JSON is accepted; what does not fit the tree is left for validation. Pure.
+// Fills in defaults exactly as the API server does: only below objects that are there, null members with a
+// default count as absent. Any JSON is accepted; what does not fit the tree is left for validation. Pure.
 #pragma once
 
 #include "contract/job/schema.h"

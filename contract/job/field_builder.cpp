@@ -17,7 +17,8 @@ std::string value_list(const std::vector<Json>& values) {
 FieldBuilder& FieldBuilder::only(std::vector<Json> values) {
   // An empty list or object says no more than its absence.
   const bool empty = values.size() == 1 && values[0].is_structured();
-  field_.unbuilt_reason = "is not built in this version; " + (empty ? "leave it out" : "use " + value_list(values));
+  field_.unbuilt_reason =
+      "is not built in this version; " + (empty ? "leave it out" : "use " + value_list(values));
   field_.built_values = std::move(values);
   return *this;
 }
@@ -61,7 +62,9 @@ FieldBuilder open_object(std::string name, std::string description) {
 }
 
 FieldBuilder list(std::string name, std::string description, Field item, int max_items) {
-  return FieldBuilder(FieldType::kArray, std::move(name), std::move(description)).members_are(std::move(item)).items(0, max_items);
+  return FieldBuilder(FieldType::kArray, std::move(name), std::move(description))
+      .members_are(std::move(item))
+      .items(0, max_items);
 }
 
 FieldBuilder string_map(std::string name, std::string description, int max_items, int max_value_length) {

@@ -4,10 +4,14 @@ namespace evenkeel::contract {
 
 const char* role_name(Role role) {
   switch (role) {
-    case Role::kWorker: return "worker";
-    case Role::kCoordinator: return "coordinator";
-    case Role::kReducer: return "reducer";
-    case Role::kServer: return "server";
+    case Role::kWorker:
+      return "worker";
+    case Role::kCoordinator:
+      return "coordinator";
+    case Role::kReducer:
+      return "reducer";
+    case Role::kServer:
+      return "server";
   }
   return "worker";
 }
@@ -28,13 +32,17 @@ std::string pod_name(const std::string& job, Role role, int rank, std::int64_t i
   return host_name(job, role, rank) + "-" + std::to_string(incarnation);
 }
 
-std::string service_name(const std::string& job) { return job; }
+std::string service_name(const std::string& job) {
+  return job;
+}
 
 std::string config_map_name(const std::string& job, std::int64_t attempt) {
   return job + "-config-" + std::to_string(attempt);
 }
 
-std::string secret_name(const std::string& job, const std::string& job_uid) { return job + "-key-" + job_uid.substr(0, 8); }
+std::string secret_name(const std::string& job, const std::string& job_uid) {
+  return job + "-key-" + job_uid.substr(0, 8);
+}
 
 std::string dns_name(const std::string& job, const std::string& name_space, Role role, int rank) {
   return host_name(job, role, rank) + "." + service_name(job) + "." + name_space + ".svc";

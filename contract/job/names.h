@@ -12,17 +12,18 @@ enum class Role { kWorker, kCoordinator, kReducer, kServer };
 const char* role_name(Role role);  // "worker", ...
 base::Result<Role> parse_role(const std::string& name);
 
-// The longest name a job may have, so that "<job>-coordinator-0" and "<job>-reducer-4095" fit a DNS label (63) and
-// the Secret's suffix too. names_test derives it.
+// The longest name a job may have, so that "<job>-coordinator-0" and "<job>-reducer-4095" fit a DNS label
+// (63) and the Secret's suffix too. names_test derives it.
 inline constexpr int kMaxJobNameLength = 49;
 
 // <job>-<role>-<rank>-<incarnation>
 std::string pod_name(const std::string& job, Role role, int rank, std::int64_t incarnation);
 // <job>-<role>-<rank>: stable over incarnations, resolves under the job's Service.
 std::string host_name(const std::string& job, Role role, int rank);
-std::string service_name(const std::string& job);                              // <job>
-std::string config_map_name(const std::string& job, std::int64_t attempt);     // <job>-config-<attempt>
-std::string secret_name(const std::string& job, const std::string& job_uid);   // <job>-key-<first 8 of the UID>
+std::string service_name(const std::string& job);                           // <job>
+std::string config_map_name(const std::string& job, std::int64_t attempt);  // <job>-config-<attempt>
+std::string secret_name(const std::string& job,
+                        const std::string& job_uid);  // <job>-key-<first 8 of the UID>
 // <hostname>.<service>.<namespace>.svc
 std::string dns_name(const std::string& job, const std::string& name_space, Role role, int rank);
 

@@ -15,9 +15,10 @@ constexpr char kUid[] = "0f8fad5b-d9cb-469f-a165-70867728950e";
 // The longest of all names that must be a DNS label, for a job name of `length` characters.
 std::size_t longest_child(int length) {
   const std::string job(length, 'x');
-  return std::max({host_name(job, Role::kWorker, kLastRank).size(), host_name(job, Role::kCoordinator, 0).size(),
-                   host_name(job, Role::kReducer, kLastRank).size(), host_name(job, Role::kServer, kLastRank).size(),
-                   service_name(job).size(), secret_name(job, kUid).size(), job.size()});
+  return std::max(
+      {host_name(job, Role::kWorker, kLastRank).size(), host_name(job, Role::kCoordinator, 0).size(),
+       host_name(job, Role::kReducer, kLastRank).size(), host_name(job, Role::kServer, kLastRank).size(),
+       service_name(job).size(), secret_name(job, kUid).size(), job.size()});
 }
 
 TEST(Names, the_limit_of_a_job_name_is_what_its_longest_child_leaves) {

@@ -1,5 +1,5 @@
-// Kubernetes quantities ("500m", "4", "32Gi", "1e3", or a JSON integer) as numbers. Called by validation, render,
-// local and the demo. Pure.
+// Kubernetes quantities ("500m", "4", "32Gi", "1e3", or a JSON integer) as numbers. Called by validation,
+// render, local and the demo. Pure.
 #pragma once
 
 #include <cstdint>

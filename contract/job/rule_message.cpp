@@ -16,9 +16,13 @@ const Json& at(const Json& self, std::string_view path) {
   return dot == std::string_view::npos ? member : at(member, path.substr(dot + 1));
 }
 
-std::size_t length_of(const Json& value) { return value.is_string() ? value.get_ref<const std::string&>().size() : value.size(); }
+std::size_t length_of(const Json& value) {
+  return value.is_string() ? value.get_ref<const std::string&>().size() : value.size();
+}
 
-std::string plain(const Json& value) { return value.is_string() ? cut_text(value.get<std::string>()) : cut_text(base::dump_json(value)); }
+std::string plain(const Json& value) {
+  return value.is_string() ? cut_text(value.get<std::string>()) : cut_text(base::dump_json(value));
+}
 
 }  // namespace
 
@@ -39,8 +43,9 @@ std::string value_text(const Json& value) {
 std::string number_text(double number) {
   std::array<char, 32> buffer;
   const bool whole = std::abs(number) < 9007199254740992.0 && number == std::floor(number);
-  const auto [end, error] = whole ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<long long>(number))
-                                  : std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
+  const auto [end, error] =
+      whole ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<long long>(number))
+            : std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
   return std::string(buffer.data(), error == std::errc() ? end : buffer.data());
 }
 
@@ -54,7 +59,8 @@ std::vector<MessagePiece> message_pieces(const std::string& message) {
     if (open > begin) pieces.push_back({message.substr(begin, open - begin), ""});
     std::string path = message.substr(open + 1, close - open - 1);
     const bool length = path.starts_with("#");
-    pieces.push_back({"", length ? path.substr(1) : path, length ? MessagePiece::Kind::kLength : MessagePiece::Kind::kValue});
+    pieces.push_back({"", length ? path.substr(1) : path,
+                      length ? MessagePiece::Kind::kLength : MessagePiece::Kind::kValue});
     begin = close + 1;
   }
   if (begin < message.size()) pieces.push_back({message.substr(begin), ""});

@@ -1,5 +1,6 @@
-// What of a spec may change, and when. Transition rules sit at the spec, because rules below lists may not look back.
-// Free at any time: suspend, restart (but for its silence limit, which the trainer knows), deadlines, cleanup.
+// What of a spec may change, and when. Transition rules sit at the spec, because rules below lists may not
+// look back. Free at any time: suspend, restart (but for its silence limit, which the trainer knows),
+// deadlines, cleanup.
 #include <string>
 #include <string_view>
 
@@ -10,14 +11,18 @@ namespace evenkeel::contract {
 namespace {
 
 // The trained thing itself: checkpoints and the ledger of samples would no longer fit it.
-constexpr const char* kNever[] = {"strategy",       "model",         "dataset.format",  "dataset.split",
-                                  "dataset.image",  "dataset.sharding", "dataset.shuffle", "dataset.augment"};
+constexpr const char* kNever[] = {"strategy",        "model",          "dataset.format",
+                                  "dataset.split",   "dataset.image",  "dataset.sharding",
+                                  "dataset.shuffle", "dataset.augment"};
 
 // What a new attempt reads again.
-constexpr const char* kWhileSuspended[] = {
-    "workers.image",   "workers.resources", "workers.overrides", "workers.podOptions", "coordinator", "dataset.path",
-    "dataset.volume",  "dataset.onBadRecord", "training",        "scheduling",         "checkpoint",  "balance",
-    "metrics",         "restart.failureDetectionSeconds"};
+constexpr const char* kWhileSuspended[] = {"workers.image",     "workers.resources",
+                                           "workers.overrides", "workers.podOptions",
+                                           "coordinator",       "dataset.path",
+                                           "dataset.volume",    "dataset.onBadRecord",
+                                           "training",          "scheduling",
+                                           "checkpoint",        "balance",
+                                           "metrics",           "restart.failureDetectionSeconds"};
 
 const Json* find(const Json& value, std::string_view path) {
   const auto dot = path.find('.');
@@ -48,34 +53,42 @@ std::string present(const std::string& root, const std::string& path) {
 
 // Guarded on both sides: a rule that errors would also block the status.
 std::string unchanged(const std::string& path) {
-  return "(" + present("self", path) + ") == (" + present("oldSelf", path) + ") && (!(" + present("self", path) + ") || self." + path +
-         " == oldSelf." + path + ")";
+  return "(" + present("self", path) + ") == (" + present("oldSelf", path) + ") && (!(" +
+         present("self", path) + ") || self." + path + " == oldSelf." + path + ")";
 }
 
-constexpr char kSuspendedCel[] = "(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || ";
+constexpr char kSuspendedCel[] =
+    "(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || ";
 
 FieldRule never_rule(const std::string& path) {
-  return {.cel = unchanged(path),
-          .message = path + " cannot change: the checkpoints and the order of the samples belong to it; make a new job",
-          .holds = [path](const Json& self, const Json& old_self) { return same_at(self, old_self, path); },
-          .transition = true,
-          .field_path = "." + path};
+  return {
+      .cel = unchanged(path),
+      .message =
+          path + " cannot change: the checkpoints and the order of the samples belong to it; make a new job",
+      .holds = [path](const Json& self, const Json& old_self) { return same_at(self, old_self, path); },
+      .transition = true,
+      .field_path = "." + path};
 }
 
 FieldRule while_suspended_rule(const std::string& path) {
-  return {.cel = kSuspendedCel + ("(" + unchanged(path) + ")"),
-          .message = path + " changes only while the job is suspended; set suspend: true before, or in the same request",
-          .holds = [path](const Json& self, const Json& old_self) {
+  return {
+      .cel = kSuspendedCel + ("(" + unchanged(path) + ")"),
+      .message =
+          path + " changes only while the job is suspended; set suspend: true before, or in the same request",
+      .holds =
+          [path](const Json& self, const Json& old_self) {
             return suspended_before_or_after(self, old_self) || same_at(self, old_self, path);
           },
-          .transition = true,
-          .field_path = "." + path};
+      .transition = true,
+      .field_path = "." + path};
 }
 
 FieldRule fixed_size_rule() {
   const std::string path = "workers.replicas";
   FieldRule rule = while_suspended_rule(path);
-  rule.message = "workers.replicas: a running job has a fixed size; suspend it first (suspend: true), or in the same request";
+  rule.message =
+      "workers.replicas: a running job has a fixed size; suspend it first (suspend: true), or in the same "
+      "request";
   return rule;
 }
 

@@ -16,46 +16,59 @@ FieldRule managed_by_rule() {
           .transition = true};
 }
 
-bool pod_local(const Json& volume) { return volume.contains("emptyDir") || volume.contains("ephemeral"); }
+bool pod_local(const Json& volume) {
+  return volume.contains("emptyDir") || volume.contains("ephemeral");
+}
 
 FieldRule shared_checkpoint_rule() {
-  return {.cel = "!has(self.checkpoint) || !has(self.checkpoint.volume) || !has(self.workers) || !has(self.workers.replicas) || self.workers.replicas == 1 || "
-                 "!(has(self.checkpoint.volume.emptyDir) || has(self.checkpoint.volume.ephemeral))",
-          .message = "checkpoint.volume: with {workers.replicas} workers emptyDir and ephemeral are a different folder in every pod; "
-                     "use a persistentVolumeClaim that all can mount",
-          .holds = [](const Json& self, const Json&) {
-            return base::int_at(base::child(self, "workers"), "replicas") == 1 ||
-                   !pod_local(base::at_path(self, {"checkpoint", "volume"}));
-          },
+  return {.cel =
+              "!has(self.checkpoint) || !has(self.checkpoint.volume) || !has(self.workers) || "
+              "!has(self.workers.replicas) || self.workers.replicas == 1 || "
+              "!(has(self.checkpoint.volume.emptyDir) || has(self.checkpoint.volume.ephemeral))",
+          .message =
+              "checkpoint.volume: with {workers.replicas} workers emptyDir and ephemeral are a different "
+              "folder in every pod; "
+              "use a persistentVolumeClaim that all can mount",
+          .holds =
+              [](const Json& self, const Json&) {
+                return base::int_at(base::child(self, "workers"), "replicas") == 1 ||
+                       !pod_local(base::at_path(self, {"checkpoint", "volume"}));
+              },
           .field_path = ".checkpoint.volume"};
 }
 
 FieldRule separate_paths_rule() {
-  return {.cel = "!has(self.checkpoint) || !has(self.checkpoint.path) || !has(self.dataset) || !has(self.dataset.path) || "
-                 "self.checkpoint.path != self.dataset.path",
+  return {.cel =
+              "!has(self.checkpoint) || !has(self.checkpoint.path) || !has(self.dataset) || "
+              "!has(self.dataset.path) || "
+              "self.checkpoint.path != self.dataset.path",
           .message = "checkpoint.path {dataset.path} is also dataset.path; choose another folder",
-          .holds = [](const Json& self, const Json&) {
-            return !self.contains("checkpoint") || self["checkpoint"]["path"] != self["dataset"]["path"];
-          },
+          .holds =
+              [](const Json& self, const Json&) {
+                return !self.contains("checkpoint") || self["checkpoint"]["path"] != self["dataset"]["path"];
+              },
           .field_path = ".checkpoint.path"};
 }
 
 Field make_spec() {
-  std::vector<Field> fields{
-      boolean("suspend", "Whether the job waits without pods; may change at any time, and a resumed job goes on from its checkpoint.")
-          .defaults(false),
-      text("managedBy", "Name of the controller that runs this job; another value than the default makes this operator keep its hands off.")
-          .length(1, 63)
-          .defaults(kDefaultManagedBy)
-          .rule(managed_by_rule()),
-      strategy_field(),
-      workers_field(),
-      coordinator_field(),
-      reducers_field(),
-      parameter_servers_field(),
-      model_field(),
-      dataset_field(),
-      training_field()};
+  std::vector<Field> fields{boolean("suspend",
+                                    "Whether the job waits without pods; may change at any time, and a "
+                                    "resumed job goes on from its checkpoint.")
+                                .defaults(false),
+                            text("managedBy",
+                                 "Name of the controller that runs this job; another value than the default "
+                                 "makes this operator keep its hands off.")
+                                .length(1, 63)
+                                .defaults(kDefaultManagedBy)
+                                .rule(managed_by_rule()),
+                            strategy_field(),
+                            workers_field(),
+                            coordinator_field(),
+                            reducers_field(),
+                            parameter_servers_field(),
+                            model_field(),
+                            dataset_field(),
+                            training_field()};
   for (Field& field : operations_fields()) fields.push_back(field);
   return object("spec", "What to train, on what, and how.", fields)
       .required()
@@ -64,7 +77,9 @@ Field make_spec() {
       .rules(update_rules());
 }
 
-std::string job_name(const Json& object) { return base::string_at(base::child(object, "metadata"), "name"); }
+std::string job_name(const Json& object) {
+  return base::string_at(base::child(object, "metadata"), "name");
+}
 
 bool is_dns_label(const std::string& name) {
   const auto lower = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -85,7 +100,8 @@ std::vector<FieldRule> make_object_rules() {
            .creation_only = true,
            .field_path = ".metadata.name"},
           {.cel = "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-           .message = "metadata.name {metadata.name} must be lower-case letters, digits and -, begin with a letter and not end with -",
+           .message = "metadata.name {metadata.name} must be lower-case letters, digits and -, begin with a "
+                      "letter and not end with -",
            .holds = [](const Json& self, const Json&) { return is_dns_label(job_name(self)); },
            .creation_only = true,
            .field_path = ".metadata.name"}};

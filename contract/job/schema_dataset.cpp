@@ -6,14 +6,19 @@ namespace evenkeel::contract {
 namespace {
 
 FieldRule mean_and_std_rule() {
-  return {.cel = "(has(self.mean) ? size(self.mean) : 0) == (has(self.std) ? size(self.std) : 0)",
-          .message = "mean and std need the same number of values, one for each channel; give both or neither",
-          .holds = [](const Json& self, const Json&) { return base::child(self, "mean").size() == base::child(self, "std").size(); }};
+  return {
+      .cel = "(has(self.mean) ? size(self.mean) : 0) == (has(self.std) ? size(self.std) : 0)",
+      .message = "mean and std need the same number of values, one for each channel; give both or neither",
+      .holds = [](const Json& self, const Json&) {
+        return base::child(self, "mean").size() == base::child(self, "std").size();
+      }};
 }
 
 FieldRule max_skipped_rule() {
   return {.cel = "(self.action == 'Skip') == (self.maxSkipped > 0)",
-          .message = "action {action} with maxSkipped {maxSkipped}: Skip needs maxSkipped of at least 1, and Fail needs 0",
+          .message =
+              "action {action} with maxSkipped {maxSkipped}: Skip needs maxSkipped of at least 1, and Fail "
+              "needs 0",
           .holds = [](const Json& self, const Json&) {
             return (base::string_at(self, "action") == "Skip") == (base::int_at(self, "maxSkipped") > 0);
           }};
@@ -23,31 +28,36 @@ Field image_field() {
   FieldRule positive{.cel = "self > 0.0",
                      .message = "std {} must be greater than 0",
                      .holds = [](const Json& self, const Json&) { return self.get<double>() > 0; }};
-  return object("image", "How pixels become numbers: (x / 255 - mean) / std.",
-                {list("size", "Height and width that images are brought to; the size of the data where absent.",
-                      integer("", "Height or width in pixels.", 1, 65536), 2)
-                     .only({Json::array()}),
-                 list("mean", "Mean of each channel, of x / 255; 0 where absent.", number("", "Mean of a channel.").range(-1e6, 1e6), 16),
-                 list("std", "Standard deviation of each channel, of x / 255; 1 where absent.",
-                      number("", "Standard deviation of a channel.").range(0, 1e6).rule(positive), 16)})
+  return object(
+             "image", "How pixels become numbers: (x / 255 - mean) / std.",
+             {list("size", "Height and width that images are brought to; the size of the data where absent.",
+                   integer("", "Height or width in pixels.", 1, 65536), 2)
+                  .only({Json::array()}),
+              list("mean", "Mean of each channel, of x / 255; 0 where absent.",
+                   number("", "Mean of a channel.").range(-1e6, 1e6), 16),
+              list("std", "Standard deviation of each channel, of x / 255; 1 where absent.",
+                   number("", "Standard deviation of a channel.").range(0, 1e6).rule(positive), 16)})
       .rule(mean_and_std_rule());
 }
 
 }  // namespace
 
 FieldRule plain_path_rule(const char* name) {
-  return {.cel = "!self.startsWith('/etc/evenkeel') && !self.contains('/../') && !self.endsWith('/..')",
-          .message = std::string(name) + " {} must be a plain absolute path outside /etc/evenkeel, without ..",
-          .holds = [](const Json& self, const Json&) {
-            const std::string path = self.get<std::string>();
-            return !path.starts_with("/etc/evenkeel") && path.find("/../") == std::string::npos && !path.ends_with("/..");
-          }};
+  return {
+      .cel = "!self.startsWith('/etc/evenkeel') && !self.contains('/../') && !self.endsWith('/..')",
+      .message = std::string(name) + " {} must be a plain absolute path outside /etc/evenkeel, without ..",
+      .holds = [](const Json& self, const Json&) {
+        const std::string path = self.get<std::string>();
+        return !path.starts_with("/etc/evenkeel") && path.find("/../") == std::string::npos &&
+               !path.ends_with("/..");
+      }};
 }
 
 Field dataset_field() {
   return object(
              "dataset", "The samples.",
-             {choice("format", "How the samples are stored; idx is the format of MNIST and its kin, plain or gzipped.",
+             {choice("format",
+                     "How the samples are stored; idx is the format of MNIST and its kin, plain or gzipped.",
                      {"idx", "cifar10", "tfrecord", "imagefolder", "webdataset"})
                   .required()
                   .only({"idx"}),
@@ -56,26 +66,48 @@ Field dataset_field() {
                   .pattern("^/[^:]+$")
                   .required()
                   .rule(plain_path_rule("path")),
-              volume_source_field("Where the data comes from, mounted at path; the image's own files where absent."),
+              volume_source_field(
+                  "Where the data comes from, mounted at path; the image's own files where absent."),
               group("split", "Which parts of the data are used.",
-                    {text("train", "Part that is trained on; idx reads train as train-*.").length(1, 63).pattern("^[A-Za-z0-9._-]+$").defaults("train"),
-                     text("eval", "Part that is evaluated on; idx reads test as t10k-*.").length(1, 63).pattern("^[A-Za-z0-9._-]+$").defaults("test")}),
+                    {text("train", "Part that is trained on; idx reads train as train-*.")
+                         .length(1, 63)
+                         .pattern("^[A-Za-z0-9._-]+$")
+                         .defaults("train"),
+                     text("eval", "Part that is evaluated on; idx reads test as t10k-*.")
+                         .length(1, 63)
+                         .pattern("^[A-Za-z0-9._-]+$")
+                         .defaults("test")}),
               image_field(),
-              group("sharding", "How samples are dealt to the ranks.",
-                    {choice("policy", "Record deals single samples; Auto takes the best policy for the format.", {"Auto", "Record", "File", "Off"})
-                         .defaults("Auto")
-                         .only({"Auto", "Record"})}),
+              group(
+                  "sharding", "How samples are dealt to the ranks.",
+                  {choice("policy", "Record deals single samples; Auto takes the best policy for the format.",
+                          {"Auto", "Record", "File", "Off"})
+                       .defaults("Auto")
+                       .only({"Auto", "Record"})}),
               group("shuffle", "Order of the samples.",
                     {boolean("enabled", "Whether every epoch has a new order.").defaults(true),
-                     integer("seed", "Seed of the order; the same seed gives the same order for any number of ranks.").defaults(42)}),
-              list("augment", "Random changes to images, in order.", text("", "Name of a change."), 16).only({Json::array()}),
-              group("onBadRecord", "What happens when a sample cannot be read or has a label out of range.",
-                    {choice("action", "Fail ends the job; Skip leaves the sample out and counts it.", {"Fail", "Skip"}).defaults("Fail"),
-                     integer("maxSkipped", "Samples that may be skipped in the whole job before it fails; for Skip, at least 1.").defaults(0)})
+                     integer("seed",
+                             "Seed of the order; the same seed gives the same order for any number of ranks.")
+                         .defaults(42)}),
+              list("augment", "Random changes to images, in order.", text("", "Name of a change."), 16)
+                  .only({Json::array()}),
+              group(
+                  "onBadRecord", "What happens when a sample cannot be read or has a label out of range.",
+                  {choice("action", "Fail ends the job; Skip leaves the sample out and counts it.",
+                          {"Fail", "Skip"})
+                       .defaults("Fail"),
+                   integer(
+                       "maxSkipped",
+                       "Samples that may be skipped in the whole job before it fails; for Skip, at least 1.")
+                       .defaults(0)})
                   .defaults({{"action", "Fail"}, {"maxSkipped", 0}})
                   .rule(max_skipped_rule()),
-              choice("cache", "Where decoded samples are kept.", {"None", "Memory", "Disk"}).defaults("None").only({"None"}),
-              boolean("verify", "Whether an independent check counts every sample while training.").defaults(false).only({false})})
+              choice("cache", "Where decoded samples are kept.", {"None", "Memory", "Disk"})
+                  .defaults("None")
+                  .only({"None"}),
+              boolean("verify", "Whether an independent check counts every sample while training.")
+                  .defaults(false)
+                  .only({false})})
       .required();
 }
 

@@ -1,4 +1,5 @@
-// The parts of the tree, one function for each schema_*.cpp, put together by schema.cpp. Internal to contract/job.
+// The parts of the tree, one function for each schema_*.cpp, put together by schema.cpp. Internal to
+// contract/job.
 #pragma once
 
 #include <string>

@@ -17,8 +17,10 @@ namespace {
 template <class Visit>
 void walk(const Field& field, const std::string& path, bool foreign, const Visit& visit) {
   visit(field, path, foreign);
-  for (const Field& member : field.fields) walk(member, path + "." + member.name, foreign || field.foreign, visit);
-  for (const Field& item : field.items) walk(item, path + "[]", foreign || field.foreign || field.type == FieldType::kMap, visit);
+  for (const Field& member : field.fields)
+    walk(member, path + "." + member.name, foreign || field.foreign, visit);
+  for (const Field& item : field.items)
+    walk(item, path + "[]", foreign || field.foreign || field.type == FieldType::kMap, visit);
 }
 
 template <class Visit>
@@ -32,7 +34,8 @@ TEST(Schema, every_own_field_explains_itself_in_a_sentence) {
     if (foreign || field.forbidden) return;
     ASSERT_GE(field.description.size(), 8u) << path;
     EXPECT_TRUE(field.description.ends_with('.')) << path << ": " << field.description;
-    EXPECT_EQ(field.description.find("{{"), std::string::npos) << path << ": a chart template would read this";
+    EXPECT_EQ(field.description.find("{{"), std::string::npos)
+        << path << ": a chart template would read this";
   });
 }
 
@@ -58,13 +61,18 @@ TEST(Schema, every_array_and_map_of_the_spec_has_a_limit_and_every_text_too) {
 TEST(Schema, every_default_is_allowed_and_every_built_value_is_known) {
   walk(spec_schema(), "spec", false, [](const Field& field, const std::string& path, bool) {
     if (!field.default_value.is_null() && !field.built_values.empty()) {
-      EXPECT_NE(std::find(field.built_values.begin(), field.built_values.end(), field.default_value), field.built_values.end()) << path;
+      EXPECT_NE(std::find(field.built_values.begin(), field.built_values.end(), field.default_value),
+                field.built_values.end())
+          << path;
     }
     for (const Json& value : field.built_values) {
       if (field.enum_values.empty()) continue;
-      EXPECT_NE(std::find(field.enum_values.begin(), field.enum_values.end(), value), field.enum_values.end()) << path;
+      EXPECT_NE(std::find(field.enum_values.begin(), field.enum_values.end(), value), field.enum_values.end())
+          << path;
     }
-    EXPECT_EQ(field.unbuilt_reason.empty(), field.unbuilt_reason.find("not built in this version") == std::string::npos) << path;
+    EXPECT_EQ(field.unbuilt_reason.empty(),
+              field.unbuilt_reason.find("not built in this version") == std::string::npos)
+        << path;
     if (!field.built_values.empty()) {
       EXPECT_FALSE(field.unbuilt_reason.empty()) << path;
     }
@@ -85,7 +93,8 @@ TEST(Schema, every_rule_has_words_and_a_judge) {
     for (const FieldRule& rule : field.rules) {
       EXPECT_TRUE(rule.holds) << path << ": " << rule.message;
       EXPECT_FALSE(rule.message.empty()) << path;
-      EXPECT_EQ(rule.message.find('%'), std::string::npos) << path << ": % is a directive in messageExpression";
+      EXPECT_EQ(rule.message.find('%'), std::string::npos)
+          << path << ": % is a directive in messageExpression";
       EXPECT_EQ(rule.message.find('"'), std::string::npos) << path << ": a quote ends messageExpression";
       EXPECT_EQ(rule.transition, rule.cel.find("oldSelf") != std::string::npos) << path << ": " << rule.cel;
     }
@@ -101,7 +110,8 @@ TEST(Schema, names_are_unique_within_an_object) {
 }
 
 TEST(Defaults, are_filled_in_below_objects_that_are_there_and_nowhere_else) {
-  const Json filled = with_field_defaults(spec_schema(), Json({{"checkpoint", {{"path", "/c"}, {"keep", nullptr}}}, {"cleanup", nullptr}}));
+  const Json filled = with_field_defaults(
+      spec_schema(), Json({{"checkpoint", {{"path", "/c"}, {"keep", nullptr}}}, {"cleanup", nullptr}}));
   EXPECT_EQ(filled["checkpoint"]["keep"], 3);
   EXPECT_EQ(filled["checkpoint"]["onSuspend"], true);
   EXPECT_EQ(filled["cleanup"]["podPolicy"], "Running");
@@ -111,7 +121,8 @@ TEST(Defaults, are_filled_in_below_objects_that_are_there_and_nowhere_else) {
 
 TEST(Messages, placeholders_take_values_and_lengths) {
   const FieldRule rule{.cel = "", .message = "{a.b} has {#a.b} letters in {}", .holds = {}};
-  EXPECT_EQ(rule_message(rule, Json({{"a", {{"b", "xyz"}}}})), "xyz has 3 letters in {\"a\":{\"b\":\"xyz\"}}");
+  EXPECT_EQ(rule_message(rule, Json({{"a", {{"b", "xyz"}}}})),
+            "xyz has 3 letters in {\"a\":{\"b\":\"xyz\"}}");
 }
 
 TEST(Messages, long_values_are_cut_between_characters) {

@@ -1,6 +1,6 @@
-// The TrainingJob as a value: what decode() makes of a valid object, defaults filled in. Operator, trainer and cli
-// read this and nothing else of a manifest. Kubernetes' own types (resources, volumes, pod options) stay JSON: they
-// are validated by schema.h and passed on. Pure data.
+// The TrainingJob as a value: what decode() makes of a valid object, defaults filled in. Operator, trainer
+// and cli read this and nothing else of a manifest. Kubernetes' own types (resources, volumes, pod options)
+// stay JSON: they are validated by schema.h and passed on. Pure data.
 #pragma once
 
 #include <cstdint>
@@ -67,11 +67,12 @@ struct LayerSpec {
   int units = 0;
   std::string activation;  // "" | relu
   bool bias = true;
-  std::string initializer = "heNormal";  // kernel: heNormal | heUniform | glorotUniform; see training-semantics 4
+  std::string initializer =
+      "heNormal";  // kernel: heNormal | heUniform | glorotUniform; see training-semantics 4
 };
 
 struct ModelSpec {
-  std::string preset;  // "" if layers
+  std::string preset;   // "" if layers
   int num_classes = 0;  // options.numClasses; 0 = as many as the data set has
   std::vector<LayerSpec> layers;
 };

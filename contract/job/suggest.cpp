@@ -6,7 +6,9 @@
 namespace evenkeel::contract {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 // Levenshtein distance without regard to case; two rows are enough.
 std::size_t distance(std::string_view a, std::string_view b) {

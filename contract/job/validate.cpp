@@ -20,13 +20,20 @@ const char* type_words(FieldType type) {
   switch (type) {
     case FieldType::kObject:
     case FieldType::kMap:
-    case FieldType::kOpen: return "an object";
-    case FieldType::kArray: return "a list";
-    case FieldType::kString: return "a text (in quotes if it looks like a number)";
-    case FieldType::kInteger: return "a whole number";
-    case FieldType::kNumber: return "a number";
-    case FieldType::kBoolean: return "true or false";
-    case FieldType::kQuantity: return "a quantity: a whole number, or a text such as \"500m\" or \"2Gi\"";
+    case FieldType::kOpen:
+      return "an object";
+    case FieldType::kArray:
+      return "a list";
+    case FieldType::kString:
+      return "a text (in quotes if it looks like a number)";
+    case FieldType::kInteger:
+      return "a whole number";
+    case FieldType::kNumber:
+      return "a number";
+    case FieldType::kBoolean:
+      return "true or false";
+    case FieldType::kQuantity:
+      return "a quantity: a whole number, or a text such as \"500m\" or \"2Gi\"";
   }
   return "";
 }
@@ -35,13 +42,20 @@ bool has_type(const Json& value, FieldType type) {
   switch (type) {
     case FieldType::kObject:
     case FieldType::kMap:
-    case FieldType::kOpen: return value.is_object();
-    case FieldType::kArray: return value.is_array();
-    case FieldType::kString: return value.is_string();
-    case FieldType::kInteger: return value.is_number_integer();  // 4.0 has become 4 with the defaults
-    case FieldType::kNumber: return value.is_number();
-    case FieldType::kBoolean: return value.is_boolean();
-    case FieldType::kQuantity: return value.is_string() || value.is_number_integer();
+    case FieldType::kOpen:
+      return value.is_object();
+    case FieldType::kArray:
+      return value.is_array();
+    case FieldType::kString:
+      return value.is_string();
+    case FieldType::kInteger:
+      return value.is_number_integer();  // 4.0 has become 4 with the defaults
+    case FieldType::kNumber:
+      return value.is_number();
+    case FieldType::kBoolean:
+      return value.is_boolean();
+    case FieldType::kQuantity:
+      return value.is_string() || value.is_number_integer();
   }
   return false;
 }
@@ -54,7 +68,8 @@ std::string joined(const std::vector<std::string>& names) {
 
 // Characters, not bytes, as the API server counts them.
 std::size_t characters(const std::string& text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 const Json& member_or_null(const Json& object, const std::string& name) {
@@ -81,8 +96,8 @@ bool matches(const std::string& text, const std::string& pattern) {
   return std::regex_match(text, kPatterns.at(pattern));
 }
 
-// One walk over a value with its defaults filled in. Rules are asked only of values whose parts are all right, so they
-// may rely on types and required members.
+// One walk over a value with its defaults filled in. Rules are asked only of values whose parts are all
+// right, so they may rely on types and required members.
 class Judge {
  public:
   std::vector<FieldError> take() { return std::move(errors_); }
@@ -91,7 +106,8 @@ class Judge {
 
   // `old_value` null: there is none (creation, or an item of a list).
   void judge(const Field& field, const Json& value, const Json& old_value, const std::string& path);
-  void ask(const std::vector<FieldRule>& rules, const Json& value, const Json& old_value, const std::string& path);
+  void ask(const std::vector<FieldRule>& rules, const Json& value, const Json& old_value,
+           const std::string& path);
 
  private:
   void judge_object(const Field& field, const Json& value, const Json& old_value, const std::string& path);
@@ -115,10 +131,12 @@ bool is_built(const Field& field, const Json& value) {
 void Judge::judge(const Field& field, const Json& value, const Json& old_value, const std::string& path) {
   if (field.forbidden) return fail(path, kForbiddenReason);
   if (value.is_null()) {
-    if (!field.nullable) fail(path, std::string("null is not a value here; leave it out, or give ") + type_words(field.type));
+    if (!field.nullable)
+      fail(path, std::string("null is not a value here; leave it out, or give ") + type_words(field.type));
     return;
   }
-  if (!has_type(value, field.type)) return fail(path, value_text(value) + " must be " + type_words(field.type));
+  if (!has_type(value, field.type))
+    return fail(path, value_text(value) + " must be " + type_words(field.type));
   const std::size_t before = errors_.size();
   judge_enum(field, value, path);
   if (errors_.size() == before && !is_built(field, value)) {
@@ -132,7 +150,8 @@ void Judge::judge(const Field& field, const Json& value, const Json& old_value, 
   if (errors_.size() == before) ask(field.rules, value, old_value, path);
 }
 
-void Judge::ask(const std::vector<FieldRule>& rules, const Json& value, const Json& old_value, const std::string& path) {
+void Judge::ask(const std::vector<FieldRule>& rules, const Json& value, const Json& old_value,
+                const std::string& path) {
   for (const FieldRule& rule : rules) {
     if (rule.transition && old_value.is_null()) continue;
     if (rule.creation_only && !old_value.is_null()) continue;
@@ -140,9 +159,11 @@ void Judge::ask(const std::vector<FieldRule>& rules, const Json& value, const Js
   }
 }
 
-void Judge::judge_object(const Field& field, const Json& value, const Json& old_value, const std::string& path) {
+void Judge::judge_object(const Field& field, const Json& value, const Json& old_value,
+                         const std::string& path) {
   for (const auto& [name, member] : value.items()) {
-    const auto known = std::find_if(field.fields.begin(), field.fields.end(), [&](const Field& f) { return f.name == name; });
+    const auto known = std::find_if(field.fields.begin(), field.fields.end(),
+                                    [&](const Field& f) { return f.name == name; });
     if (known == field.fields.end()) {
       unknown_member(field, name, path);
     } else {
@@ -150,7 +171,10 @@ void Judge::judge_object(const Field& field, const Json& value, const Json& old_
     }
   }
   for (const Field& member : field.fields) {
-    if (member.required && !value.contains(member.name)) fail(path + "." + member.name, "is required" + (member.description.empty() ? " by Kubernetes; add it" : "; " + member.description));
+    if (member.required && !value.contains(member.name))
+      fail(path + "." + member.name,
+           "is required" +
+               (member.description.empty() ? " by Kubernetes; add it" : "; " + member.description));
   }
 }
 
@@ -160,13 +184,15 @@ void Judge::unknown_member(const Field& field, const std::string& name, const st
     if (!member.forbidden) names.push_back(member.name);
   }
   const std::string meant = nearest_name(name, names);
-  fail(path + "." + cut_text(name), meant.empty() ? "is not a field of TrainingJob; known here: " + joined(names)
-                                                  : "is not a field of TrainingJob; did you mean " + meant + "?");
+  fail(path + "." + cut_text(name), meant.empty()
+                                        ? "is not a field of TrainingJob; known here: " + joined(names)
+                                        : "is not a field of TrainingJob; did you mean " + meant + "?");
 }
 
 void Judge::judge_map(const Field& field, const Json& value, const std::string& path) {
   judge_size(field, value.size(), path);
-  for (const auto& [name, member] : value.items()) judge(field.items[0], member, Json(), path + "[" + cut_text(name) + "]");
+  for (const auto& [name, member] : value.items())
+    judge(field.items[0], member, Json(), path + "[" + cut_text(name) + "]");
 }
 
 void Judge::judge_array(const Field& field, const Json& value, const std::string& path) {
@@ -177,7 +203,8 @@ void Judge::judge_array(const Field& field, const Json& value, const std::string
     judge(field.items[0], value[i], Json(), at);
     if (field.list_key.empty()) continue;
     const std::string key = base::string_at(value[i], field.list_key);
-    if (!keys.insert(key).second) fail(at, field.list_key + " \"" + cut_text(key) + "\" appears twice; each may appear once");
+    if (!keys.insert(key).second)
+      fail(at, field.list_key + " \"" + cut_text(key) + "\" appears twice; each may appear once");
   }
 }
 
@@ -186,7 +213,8 @@ void Judge::judge_enum(const Field& field, const Json& value, const std::string&
   const std::string& given = value.get_ref<const std::string&>();
   if (std::find(field.enum_values.begin(), field.enum_values.end(), given) != field.enum_values.end()) return;
   const std::string meant = nearest_name(given, field.enum_values);
-  fail(path, value_text(value) + " is not one of " + joined(field.enum_values) + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+  fail(path, value_text(value) + " is not one of " + joined(field.enum_values) +
+                 (meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 void Judge::judge_range(const Field& field, const Json& value, const std::string& path) {
@@ -194,30 +222,34 @@ void Judge::judge_range(const Field& field, const Json& value, const std::string
   const bool low = field.minimum && number < *field.minimum;
   const bool high = field.maximum && number > *field.maximum;
   if (!low && !high) return;
-  fail(path, value_text(value) + (low ? " is too small" : " is too large") + "; use " + number_text(*field.minimum) + ".." +
-                 number_text(*field.maximum));
+  fail(path, value_text(value) + (low ? " is too small" : " is too large") + "; use " +
+                 number_text(*field.minimum) + ".." + number_text(*field.maximum));
 }
 
 void Judge::judge_size(const Field& field, std::size_t size, const std::string& path) {
   if (field.min_items && size < static_cast<std::size_t>(*field.min_items)) {
-    fail(path, "has " + std::to_string(size) + " items; at least " + std::to_string(*field.min_items) + " are needed");
+    fail(path, "has " + std::to_string(size) + " items; at least " + std::to_string(*field.min_items) +
+                   " are needed");
   }
   if (field.max_items && size > static_cast<std::size_t>(*field.max_items)) {
-    fail(path, "has " + std::to_string(size) + " items; at most " + std::to_string(*field.max_items) + " are allowed");
+    fail(path, "has " + std::to_string(size) + " items; at most " + std::to_string(*field.max_items) +
+                   " are allowed");
   }
 }
 
 void Judge::judge_string(const Field& field, const std::string& text, const std::string& path) {
   const std::size_t length = characters(text);
   if (field.min_length && length < static_cast<std::size_t>(*field.min_length)) {
-    return fail(path, "\"" + text + "\" is too short; at least " + std::to_string(*field.min_length) + " characters are needed");
+    return fail(path, "\"" + text + "\" is too short; at least " + std::to_string(*field.min_length) +
+                          " characters are needed");
   }
   if (field.max_length && length > static_cast<std::size_t>(*field.max_length)) {
     return fail(path, "\"" + cut_text(text) + "\" has " + std::to_string(length) + " characters; at most " +
                           std::to_string(*field.max_length) + " are allowed");
   }
   if (field.pattern.empty() || matches(text, field.pattern)) return;
-  fail(path, "\"" + cut_text(text) + "\" does not match " + field.pattern + (field.description.empty() ? "" : "; " + field.description));
+  fail(path, "\"" + cut_text(text) + "\" does not match " + field.pattern +
+                 (field.description.empty() ? "" : "; " + field.description));
 }
 
 void judge_identity(const Json& object, Judge* judge) {
@@ -229,7 +261,8 @@ void judge_identity(const Json& object, Judge* judge) {
     const std::vector<std::string> known{"apiVersion", "kind", "metadata", "spec", "status"};
     if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
     const std::string meant = nearest_name(item.key(), known);
-    judge->fail(cut_text(item.key()), "is not a field of TrainingJob" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+    judge->fail(cut_text(item.key()),
+                "is not a field of TrainingJob" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
   }
 }
 
@@ -237,14 +270,17 @@ void judge_metadata(const Json& object, const Json& old_object, Judge* judge) {
   const Json& metadata = base::child(object, "metadata");
   if (!metadata.is_object()) return judge->fail("metadata", "must be an object with a name");
   const auto name = metadata.find("name");
-  if (name == metadata.end() || !name->is_string()) return judge->fail("metadata.name", "is required and must be a text");
+  if (name == metadata.end() || !name->is_string())
+    return judge->fail("metadata.name", "is required and must be a text");
   for (const FieldRule& rule : object_rules()) {
     if (rule.creation_only && !old_object.is_null()) continue;
     if (!rule.holds(object, old_object)) judge->fail("metadata.name", rule_message(rule, object));
   }
 }
 
-Json spec_of(const Json& object) { return with_defaults(member_or_null(object, "spec")); }
+Json spec_of(const Json& object) {
+  return with_defaults(member_or_null(object, "spec"));
+}
 
 }  // namespace
 

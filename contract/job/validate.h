@@ -16,8 +16,8 @@ struct FieldError {
   std::string text() const { return path + ": " + message; }
 };
 
-// All that is wrong with `object` (apiVersion, kind, metadata, spec): types, unknown names (with the nearest known one),
-// ranges, rules, fields that are not built yet. Empty: valid. `old_object` null: creation.
+// All that is wrong with `object` (apiVersion, kind, metadata, spec): types, unknown names (with the nearest
+// known one), ranges, rules, fields that are not built yet. Empty: valid. `old_object` null: creation.
 std::vector<FieldError> validate_job(const Json& object, const Json& old_object = Json());
 
 // The same for a bare spec.

@@ -12,29 +12,35 @@ namespace {
 
 constexpr std::size_t kKeyBytes = 32;
 constexpr base::Duration kNamespaceWait = std::chrono::seconds(30);
-// A refusal that is heard for the first time is shown in the status at once; after that the decision paces the tries.
+// A refusal that is heard for the first time is shown in the status at once; after that the decision paces
+// the tries.
 constexpr base::Duration kShowIt = std::chrono::milliseconds(10);
 
 ActReport retry(std::string message, std::optional<base::Duration> after = std::nullopt) {
   return {after ? ActCode::kWait : ActCode::kRetry, std::move(message), after, false};
 }
 
-ActReport noted(std::map<std::string, std::string>& notes, const std::string& key, const std::string& note, const std::string& message,
-                std::optional<base::Duration> wait = std::nullopt) {
+ActReport noted(std::map<std::string, std::string>& notes, const std::string& key, const std::string& note,
+                const std::string& message, std::optional<base::Duration> wait = std::nullopt) {
   const bool is_new = notes.emplace(key, note).second;
   if (!is_new) notes[key] = note;
   return {ActCode::kWait, message, is_new ? kShowIt : wait, false};
 }
 
-std::string key_of(const Request& request) { return request.kind + "/" + request.name; }
+std::string key_of(const Request& request) {
+  return request.kind + "/" + request.name;
+}
 
 std::string holder(const Json& object) {
   for (const Json& owner : base::at_path(object, {"metadata", "ownerReferences"}))
-    if (base::bool_at(owner, "controller")) return base::string_at(owner, "kind") + " " + base::string_at(owner, "name");
+    if (base::bool_at(owner, "controller"))
+      return base::string_at(owner, "kind") + " " + base::string_at(owner, "name");
   return "an object that has no owner";
 }
 
-bool terminating(const Json& object) { return !base::string_at(base::child(object, "metadata"), "deletionTimestamp").empty(); }
+bool terminating(const Json& object) {
+  return !base::string_at(base::child(object, "metadata"), "deletionTimestamp").empty();
+}
 
 // A note on an object that is not asked for any more says nothing about this job's future.
 void drop_notes_of_others(const Decision& decision, JobMemory& memory) {
@@ -49,7 +55,8 @@ void drop_notes_of_others(const Decision& decision, JobMemory& memory) {
 Json with_key(const Json& secret) {
   Json body = secret;
   Json& key = body["data"][contract::kKeyFile];
-  if (!key.is_string() || key.get_ref<const std::string&>().empty()) key = base::to_base64(base::random_bytes(kKeyBytes));
+  if (!key.is_string() || key.get_ref<const std::string&>().empty())
+    key = base::to_base64(base::random_bytes(kKeyBytes));
   return body;
 }
 
@@ -69,8 +76,13 @@ std::string controller_uid(const Json& object) {
   return "";
 }
 
-Actor::Actor(ApiClient& client, Stores& stores, Expectations& expectations, EventRecorder* events, OperationHook on_pod_operation)
-    : client_(client), stores_(stores), expectations_(expectations), events_(events), on_pod_operation_(std::move(on_pod_operation)) {}
+Actor::Actor(ApiClient& client, Stores& stores, Expectations& expectations, EventRecorder* events,
+             OperationHook on_pod_operation)
+    : client_(client),
+      stores_(stores),
+      expectations_(expectations),
+      events_(events),
+      on_pod_operation_(std::move(on_pod_operation)) {}
 
 ActReport Actor::carry_out(const JobRef& job, const Decision& decision, JobMemory& memory) {
   ActReport report;
@@ -83,10 +95,15 @@ ActReport Actor::carry_out(const JobRef& job, const Decision& decision, JobMemor
   drop_notes_of_others(decision, memory);
   const std::int64_t attempt = base::int_at(decision.status ? *decision.status : job.status, "attempt");
   for (const Request& request : decision.requests) {
-    ActReport one = request.verb == Verb::kCreate ? create(job, request, attempt, memory) : remove(job, request);
+    ActReport one =
+        request.verb == Verb::kCreate ? create(job, request, attempt, memory) : remove(job, request);
     base::log_info(request.verb == Verb::kCreate ? "create" : "delete",
-                   {{"namespace", job.name_space}, {"trainingjob", job.name}, {"kind", request.kind}, {"name", request.name},
-                    {"reason", request.reason}, {"result", one.code == ActCode::kDone ? "ok" : one.message}});
+                   {{"namespace", job.name_space},
+                    {"trainingjob", job.name},
+                    {"kind", request.kind},
+                    {"name", request.name},
+                    {"reason", request.reason},
+                    {"result", one.code == ActCode::kDone ? "ok" : one.message}});
     if (one.code != ActCode::kDone) {
       one.status_written = report.status_written;
       return one;
@@ -100,7 +117,8 @@ ActReport Actor::patch_status(const JobRef& job, const Json& status, ApiCode& co
   code = ApiCode::kOk;
   if (difference.empty()) return {};
   // The version tells a changed object and a re-created namesake apart.
-  const Json patch{{"metadata", {{"resourceVersion", job.resource_version}, {"uid", job.uid}}}, {"status", difference}};
+  const Json patch{{"metadata", {{"resourceVersion", job.resource_version}, {"uid", job.uid}}},
+                   {"status", difference}};
   const ApiReply reply = client_.merge_patch_status(trainingjobs(), job.name_space, job.name, patch);
   code = reply.code;
   switch (reply.code) {
@@ -114,9 +132,12 @@ ActReport Actor::patch_status(const JobRef& job, const Json& status, ApiCode& co
       });
       return {ActCode::kDone, "", std::nullopt, true};
     }
-    case ApiCode::kConflict: return {ActCode::kConflict, reply.message, {}, false};
-    case ApiCode::kNotFound: return {ActCode::kConflict, "the job is gone", {}, false};
-    default: return retry("writing the status: " + reply.message, reply.retry_after);
+    case ApiCode::kConflict:
+      return {ActCode::kConflict, reply.message, {}, false};
+    case ApiCode::kNotFound:
+      return {ActCode::kConflict, "the job is gone", {}, false};
+    default:
+      return retry("writing the status: " + reply.message, reply.retry_after);
   }
 }
 
@@ -124,7 +145,8 @@ ActReport Actor::write_status(const JobRef& job, const Json& status) {
   ApiCode code = ApiCode::kOk;
   ActReport report = patch_status(job, status, code);
   if (code != ApiCode::kTooLarge) return report;
-  base::log_warning("the status is too large; a shorter one is written", {{"namespace", job.name_space}, {"trainingjob", job.name}});
+  base::log_warning("the status is too large; a shorter one is written",
+                    {{"namespace", job.name_space}, {"trainingjob", job.name}});
   return patch_status(job, shorter_status(status), code);
 }
 
@@ -151,20 +173,24 @@ ActReport Actor::create(const JobRef& job, const Request& request, std::int64_t 
   const Resource* resource = resource_of_kind(request.kind);
   if (!resource) return retry("a decision asks for the unknown kind '" + request.kind + "'");
   const bool secret = request.kind == "Secret";
-  const ApiReply reply = client_.create(*resource, job.name_space, secret ? with_key(request.body) : request.body);
+  const ApiReply reply =
+      client_.create(*resource, job.name_space, secret ? with_key(request.body) : request.body);
   if (reply.code == ApiCode::kAlreadyExists && !secret) return already_exists(job, request, memory);
   const bool made = reply.ok() || reply.code == ApiCode::kAlreadyExists;
   count(request.kind, "create", made);
   if (made) {
     memory.create_errors.erase(key_of(request));
     memory.name_conflicts.erase(key_of(request));
-    if (secret) memory.secret_attempt = attempt;
-    else expect_created(job, request.kind, base::string_at(base::child(reply.object, "metadata"), "uid"));
+    if (secret)
+      memory.secret_attempt = attempt;
+    else
+      expect_created(job, request.kind, base::string_at(base::child(reply.object, "metadata"), "uid"));
     return {};
   }
   const std::string message = "creating " + key_of(request) + ": " + reply.message;
   switch (reply.code) {
-    case ApiCode::kNamespaceTerminating: return noted(memory.create_errors, key_of(request), reply.message, message, kNamespaceWait);
+    case ApiCode::kNamespaceTerminating:
+      return noted(memory.create_errors, key_of(request), reply.message, message, kNamespaceWait);
     case ApiCode::kRejected:
     case ApiCode::kTooLarge:
     case ApiCode::kNotFound:  // the namespace
@@ -177,7 +203,9 @@ ActReport Actor::create(const JobRef& job, const Request& request, std::int64_t 
 
 ActReport Actor::already_exists(const JobRef& job, const Request& request, JobMemory& memory) {
   const ApiReply reply = client_.get(*resource_of_kind(request.kind), job.name_space, request.name);
-  if (!reply.ok()) return retry("reading " + key_of(request) + ", which exists already: " + reply.message, reply.retry_after);
+  if (!reply.ok())
+    return retry("reading " + key_of(request) + ", which exists already: " + reply.message,
+                 reply.retry_after);
   if (controller_uid(reply.object) == job.uid) {
     // An earlier POST of ours whose answer was lost, or that the cache does not show yet.
     count(request.kind, "create", true);
@@ -193,19 +221,24 @@ ActReport Actor::already_exists(const JobRef& job, const Request& request, JobMe
 
 ActReport Actor::remove(const JobRef& job, const Request& request) {
   const Resource* resource = resource_of_kind(request.kind);
-  if (!resource || request.uid.empty()) return retry("a decision deletes " + key_of(request) + " without kind or UID");
+  if (!resource || request.uid.empty())
+    return retry("a decision deletes " + key_of(request) + " without kind or UID");
   if (request.kind == "Pod") {
     // A cache that lags must not cost a running pod: look once more.
     const ApiReply live = client_.get(*resource, job.name_space, request.name);
-    const bool other = live.ok() && base::string_at(base::child(live.object, "metadata"), "uid") != request.uid;
+    const bool other =
+        live.ok() && base::string_at(base::child(live.object, "metadata"), "uid") != request.uid;
     if (live.code == ApiCode::kNotFound || other) {
       expect_deleted(job, request.kind, request.uid);
       return {};
     }
-    if (!live.ok()) return retry("reading " + key_of(request) + " before its deletion: " + live.message, live.retry_after);
-    if (controller_uid(live.object) != job.uid) return retry(key_of(request) + " is not this job's; it is not deleted");
+    if (!live.ok())
+      return retry("reading " + key_of(request) + " before its deletion: " + live.message, live.retry_after);
+    if (controller_uid(live.object) != job.uid)
+      return retry(key_of(request) + " is not this job's; it is not deleted");
   }
-  const ApiReply reply = client_.remove(*resource, job.name_space, request.name, {request.uid, request.resource_version, request.grace_seconds});
+  const ApiReply reply = client_.remove(*resource, job.name_space, request.name,
+                                        {request.uid, request.resource_version, request.grace_seconds});
   const bool gone = reply.ok() || reply.code == ApiCode::kNotFound;
   count(request.kind, "delete", gone);
   if (gone) {

@@ -1,5 +1,6 @@
-// Carries out a Decision: the status first, then the requests in order. Every write may be sent twice without harm:
-// creates have deterministic names, deletes a UID, patches a resourceVersion. Thread safe; one run a job at a time.
+// Carries out a Decision: the status first, then the requests in order. Every write may be sent twice without
+// harm: creates have deterministic names, deletes a UID, patches a resourceVersion. Thread safe; one run a
+// job at a time.
 #pragma once
 
 #include <functional>
@@ -43,7 +44,8 @@ class Actor {
  public:
   // `on_pod_operation(operation, result)`: for counters; may be empty.
   using OperationHook = std::function<void(const std::string& operation, const std::string& result)>;
-  Actor(ApiClient& client, Stores& stores, Expectations& expectations, EventRecorder* events, OperationHook on_pod_operation = {});
+  Actor(ApiClient& client, Stores& stores, Expectations& expectations, EventRecorder* events,
+        OperationHook on_pod_operation = {});
 
   ActReport carry_out(const JobRef& job, const Decision& decision, JobMemory& memory);
 

@@ -20,15 +20,23 @@ class NoTokens : public TokenSource {
 class ActorTest : public ::testing::Test {
  protected:
   ActorTest() {
-    Json object = server.put("trainingjobs", Json{{"metadata", {{"name", "t"}, {"namespace", "a"}, {"uid", "job-1"}}}});
+    Json object =
+        server.put("trainingjobs", Json{{"metadata", {{"name", "t"}, {"namespace", "a"}, {"uid", "job-1"}}}});
     refresh(object);
   }
   void refresh(const Json& object) {
-    job = {"a", "t", "job-1", base::string_at(object["metadata"], "resourceVersion"), base::child(object, "status")};
+    job = {"a", "t", "job-1", base::string_at(object["metadata"], "resourceVersion"),
+           base::child(object, "status")};
   }
   Json child(const std::string& name, const std::string& owner_uid = "job-1") const {
-    return Json{{"metadata", {{"name", name}, {"namespace", "a"}, {"labels", {{"training.evenkeel.dev/job-uid", owner_uid}}},
-                              {"ownerReferences", Json::array({{{"kind", "TrainingJob"}, {"name", "t"}, {"uid", owner_uid}, {"controller", true}}})}}}};
+    return Json{
+        {"metadata",
+         {{"name", name},
+          {"namespace", "a"},
+          {"labels", {{"training.evenkeel.dev/job-uid", owner_uid}}},
+          {"ownerReferences",
+           Json::array(
+               {{{"kind", "TrainingJob"}, {"name", "t"}, {"uid", owner_uid}, {"controller", true}}})}}}};
   }
   Request create(const std::string& kind, const std::string& name) const {
     Request request;
@@ -64,7 +72,8 @@ TEST_F(ActorTest, writes_the_status_before_the_first_request) {
   decision.status = Json{{"attempt", 1}};
   decision.requests = {create("Service", "t"), create("Pod", "t-worker-0-1")};
   EXPECT_EQ(act(decision).code, ActCode::kDone);
-  EXPECT_EQ(server.log(), (std::vector<std::string>{"PATCH trainingjobs t 200", "POST services t 201", "POST pods t-worker-0-1 201"}));
+  EXPECT_EQ(server.log(), (std::vector<std::string>{"PATCH trainingjobs t 200", "POST services t 201",
+                                                    "POST pods t-worker-0-1 201"}));
 }
 
 TEST_F(ActorTest, sends_no_request_when_the_status_write_fails) {
@@ -176,7 +185,9 @@ TEST_F(ActorTest, a_status_that_is_too_large_is_written_shorter_once) {
     return std::nullopt;
   };
   Decision decision;
-  decision.status = Json{{"phase", "Failed"}, {"conditions", Json::array({{{"type", "Failed"}, {"message", std::string(3000, 'x')}}})}};
+  decision.status =
+      Json{{"phase", "Failed"},
+           {"conditions", Json::array({{{"type", "Failed"}, {"message", std::string(3000, 'x')}}})}};
   EXPECT_TRUE(act(decision).status_written);
   EXPECT_EQ(patches, 2);
   EXPECT_EQ(server.objects.at("trainingjobs/a/t")["status"]["phase"], "Failed");
@@ -188,7 +199,8 @@ TEST_F(ActorTest, a_status_that_is_too_large_is_written_shorter_once) {
 
 TEST_F(ActorTest, every_lost_answer_is_read_back_and_the_end_state_is_the_same) {
   Decision decision;
-  decision.requests = {create("Service", "t"), create("ConfigMap", "t-config-1"), create("Secret", "t-key"), create("Pod", "p0"), create("Pod", "p1")};
+  decision.requests = {create("Service", "t"), create("ConfigMap", "t-config-1"), create("Secret", "t-key"),
+                       create("Pod", "p0"), create("Pod", "p1")};
   for (const Failure failure : {Failure::kBefore, Failure::kCommittedNoReply}) {
     for (int n = 1; n <= 5; ++n) {
       server.objects.erase("services/a/t");
@@ -222,7 +234,8 @@ TEST(StatusPatch, a_shorter_status_is_valid_utf8_and_keeps_phase_and_counters) {
   for (int i = 0; i < 500; ++i) text += "\xe2\x82\xac";
   Json replicas = Json::array();
   for (int i = 0; i < 64; ++i) replicas.push_back(Json{{"rank", i}});
-  const Json result = shorter_status(Json{{"phase", "Failed"}, {"restarts", {{"total", 3}}}, {"message", text}, {"replicas", replicas}});
+  const Json result = shorter_status(
+      Json{{"phase", "Failed"}, {"restarts", {{"total", 3}}}, {"message", text}, {"replicas", replicas}});
   EXPECT_EQ(result["phase"], "Failed");
   EXPECT_EQ(result["restarts"]["total"], 3);
   EXPECT_EQ(result["replicas"].size(), 8u);

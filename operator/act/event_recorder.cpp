@@ -32,9 +32,12 @@ std::string micro_time(base::WallTime time) {
 
 }  // namespace
 
-EventRecorder::EventRecorder(ApiClient& client, std::string instance) : client_(client), instance_(std::move(instance)) {}
+EventRecorder::EventRecorder(ApiClient& client, std::string instance)
+    : client_(client), instance_(std::move(instance)) {}
 
-EventRecorder::~EventRecorder() { stop(); }
+EventRecorder::~EventRecorder() {
+  stop();
+}
 
 void EventRecorder::start() {
   thread_ = std::thread([this] { run(); });
@@ -70,8 +73,13 @@ Json EventRecorder::make_event(const JobRef& job, const EventNote& note) const {
       {"type", note.warning ? "Warning" : "Normal"},
       {"reason", note.reason},
       {"note", text},
-      {"regarding", {{"apiVersion", contract::kApiVersion}, {"kind", contract::kKind}, {"namespace", job.name_space},
-                     {"name", job.name}, {"uid", job.uid}, {"resourceVersion", job.resource_version}}},
+      {"regarding",
+       {{"apiVersion", contract::kApiVersion},
+        {"kind", contract::kKind},
+        {"namespace", job.name_space},
+        {"name", job.name},
+        {"uid", job.uid},
+        {"resourceVersion", job.resource_version}}},
   };
 }
 
@@ -93,8 +101,9 @@ void EventRecorder::send(const Json& event) {
   ApiReply reply = client_.create(events(), name_space, event);
   if (reply.code == ApiCode::kAlreadyExists) {
     // A count that is exact is not worth a read: "said again, last at".
-    reply = client_.merge_patch(events(), name_space, name,
-                                Json{{"series", {{"count", 2}, {"lastObservedTime", event.at("eventTime")}}}});
+    reply =
+        client_.merge_patch(events(), name_space, name,
+                            Json{{"series", {{"count", 2}, {"lastObservedTime", event.at("eventTime")}}}});
   }
   if (reply.ok()) return;
   ++dropped_;

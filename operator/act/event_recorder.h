@@ -1,5 +1,5 @@
-// Kubernetes Events (events.k8s.io/v1) of TrainingJobs. `record` never blocks and never fails: a bounded queue, one
-// thread, a budget for each object; what does not fit is dropped and counted. Thread safe.
+// Kubernetes Events (events.k8s.io/v1) of TrainingJobs. `record` never blocks and never fails: a bounded
+// queue, one thread, a budget for each object; what does not fit is dropped and counted. Thread safe.
 #pragma once
 
 #include <atomic>

@@ -4,8 +4,8 @@
 
 namespace evenkeel::oper {
 
-void Expectations::expect(const std::string& job_uid, const std::string& uid, bool removal, base::MonotonicTime now,
-                          const std::function<bool()>& already) {
+void Expectations::expect(const std::string& job_uid, const std::string& uid, bool removal,
+                          base::MonotonicTime now, const std::function<bool()>& already) {
   {
     const std::lock_guard lock(mutex_);
     jobs_[job_uid].objects[uid] = {removal, now + patience_};
@@ -15,16 +15,18 @@ void Expectations::expect(const std::string& job_uid, const std::string& uid, bo
   if (already()) saw(uid, removal);
 }
 
-void Expectations::created(const std::string& job_uid, const std::string& uid, base::MonotonicTime now, const std::function<bool()>& already_seen) {
+void Expectations::created(const std::string& job_uid, const std::string& uid, base::MonotonicTime now,
+                           const std::function<bool()>& already_seen) {
   expect(job_uid, uid, false, now, already_seen);
 }
 
-void Expectations::deleted(const std::string& job_uid, const std::string& uid, base::MonotonicTime now, const std::function<bool()>& already_gone) {
+void Expectations::deleted(const std::string& job_uid, const std::string& uid, base::MonotonicTime now,
+                           const std::function<bool()>& already_gone) {
   expect(job_uid, uid, true, now, already_gone);
 }
 
-void Expectations::status_written(const std::string& job_uid, const std::string& version, base::MonotonicTime now,
-                                  const std::function<bool()>& already_seen) {
+void Expectations::status_written(const std::string& job_uid, const std::string& version,
+                                  base::MonotonicTime now, const std::function<bool()>& already_seen) {
   {
     const std::lock_guard lock(mutex_);
     Job& job = jobs_[job_uid];
@@ -49,10 +51,12 @@ void Expectations::saw(const std::string& uid, bool gone) {
   job_of_.erase(owner);
 }
 
-void Expectations::saw_job(const std::string& job_uid, const std::function<bool(const std::string&)>& reached) {
+void Expectations::saw_job(const std::string& job_uid,
+                           const std::function<bool(const std::string&)>& reached) {
   const std::lock_guard lock(mutex_);
   const auto job = jobs_.find(job_uid);
-  if (job != jobs_.end() && !job->second.version.empty() && reached(job->second.version)) job->second.version.clear();
+  if (job != jobs_.end() && !job->second.version.empty() && reached(job->second.version))
+    job->second.version.clear();
 }
 
 Expectations::State Expectations::state(const std::string& job_uid, base::MonotonicTime now) const {
@@ -75,11 +79,13 @@ base::Duration Expectations::remaining(const std::string& job_uid, base::Monoton
   return std::max(base::Duration{0}, first - now);
 }
 
-void Expectations::listed(const std::string& job_uid, const std::function<bool(const std::string&)>& present, base::MonotonicTime now) {
+void Expectations::listed(const std::string& job_uid, const std::function<bool(const std::string&)>& present,
+                          base::MonotonicTime now) {
   const std::lock_guard lock(mutex_);
   const auto job = jobs_.find(job_uid);
   if (job == jobs_.end()) return;
-  // The job itself was read live; a stale cached copy is caught by the resourceVersion of the next status write.
+  // The job itself was read live; a stale cached copy is caught by the resourceVersion of the next status
+  // write.
   job->second.version.clear();
   for (auto entry = job->second.objects.begin(); entry != job->second.objects.end();) {
     // A removal that was answered will show in the cache in any case; a creation only if the object is there.

@@ -42,11 +42,13 @@ TEST(Expectations, an_expired_one_is_never_a_satisfied_one) {
   EXPECT_EQ(expectations.remaining("j", kNow + 2s), 3s);
   EXPECT_EQ(expectations.state("j", kNow + 5s), State::kExpired);
   // A live list shows it: the cache will too; until then it is waited for, and asked again.
-  expectations.listed("j", [](const std::string&) { return true; }, kNow + 5s);
+  expectations.listed(
+      "j", [](const std::string&) { return true; }, kNow + 5s);
   EXPECT_EQ(expectations.state("j", kNow + 6s), State::kWaiting);
   EXPECT_EQ(expectations.state("j", kNow + 10s), State::kExpired);
   // It is gone again: it will never come.
-  expectations.listed("j", [](const std::string&) { return false; }, kNow + 10s);
+  expectations.listed(
+      "j", [](const std::string&) { return false; }, kNow + 10s);
   EXPECT_EQ(expectations.state("j", kNow + 10s), State::kSatisfied);
 }
 

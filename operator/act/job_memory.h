@@ -1,5 +1,5 @@
-// What this operator remembers of a job between two runs. All of it may be lost at any instant without harm: what
-// matters lies in the job's status and in its children. One run of a job at a time touches it; no lock.
+// What this operator remembers of a job between two runs. All of it may be lost at any instant without harm:
+// what matters lies in the job's status and in its children. One run of a job at a time touches it; no lock.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace evenkeel::oper {
 
 struct JobMemory {
   std::string uid;
-  std::map<std::string, std::string> create_errors;   // "<kind>/<name>" -> the API server's words
-  std::map<std::string, std::string> name_conflicts;  // "<kind>/<name>" -> who holds it
-  std::optional<std::int64_t> secret_attempt;         // POSTed in this attempt
+  std::map<std::string, std::string> create_errors;     // "<kind>/<name>" -> the API server's words
+  std::map<std::string, std::string> name_conflicts;    // "<kind>/<name>" -> who holds it
+  std::optional<std::int64_t> secret_attempt;           // POSTed in this attempt
   std::optional<base::MonotonicTime> progress_written;  // the last status write that carried progress
-  std::string last_phase;                             // as stored, at the last run; for counters
+  std::string last_phase;                               // as stored, at the last run; for counters
 };
 
 // The job that is acted for, as cached.

@@ -10,30 +10,42 @@ constexpr std::chrono::milliseconds kDeadline{2000};
 // Does `now` say something that a decision depends on, beyond progress numbers?
 bool is_news(const contract::JobReport& before, const contract::JobReport& now) {
   return before.stage != now.stage || before.joined != now.joined || before.ranks != now.ranks ||
-         before.generation != now.generation || before.coordinator_incarnation != now.coordinator_incarnation ||
-         before.failure.has_value() != now.failure.has_value() || before.diagnosis.verdict != now.diagnosis.verdict ||
+         before.generation != now.generation ||
+         before.coordinator_incarnation != now.coordinator_incarnation ||
+         before.failure.has_value() != now.failure.has_value() ||
+         before.diagnosis.verdict != now.diagnosis.verdict ||
          before.balance.slowest_rank != now.balance.slowest_rank ||
-         (before.checkpoint_step > 0) != (now.checkpoint_step > 0) || (before.progress.step > 0) != (now.progress.step > 0);
+         (before.checkpoint_step > 0) != (now.checkpoint_step > 0) ||
+         (before.progress.step > 0) != (now.progress.step > 0);
 }
 
 base::Result<contract::JobReport> decode(const base::Result<base::HttpResponse>& answer) {
   if (!answer.ok()) return answer.error();
   if (answer->status != 200)
     return base::Error{base::ErrorCode::kUnavailable, "HTTP " + std::to_string(answer->status)};
-  EVENKEEL_ASSIGN(const base::Json json, base::parse_json(answer->body, {.max_bytes = contract::kMaxReportBytes, .max_depth = 16}));
+  EVENKEEL_ASSIGN(const base::Json json,
+                  base::parse_json(answer->body, {.max_bytes = contract::kMaxReportBytes, .max_depth = 16}));
   return contract::decode_report(json);
 }
 
 }  // namespace
 
 base::Result<base::HttpResponse> fetch_report(const ReportTarget& target) {
-  return base::http_get(target.host, target.port, contract::kReportPath, kDeadline, contract::kMaxReportBytes);
+  return base::http_get(target.host, target.port, contract::kReportPath, kDeadline,
+                        contract::kMaxReportBytes);
 }
 
-ReportPoller::ReportPoller(base::Clock& clock, Fetch fetch, OnNews on_news, base::Duration period, base::Duration numbers_every)
-    : clock_(clock), fetch_(std::move(fetch)), on_news_(std::move(on_news)), period_(period), numbers_every_(numbers_every) {}
+ReportPoller::ReportPoller(base::Clock& clock, Fetch fetch, OnNews on_news, base::Duration period,
+                           base::Duration numbers_every)
+    : clock_(clock),
+      fetch_(std::move(fetch)),
+      on_news_(std::move(on_news)),
+      period_(period),
+      numbers_every_(numbers_every) {}
 
-ReportPoller::~ReportPoller() { stop(); }
+ReportPoller::~ReportPoller() {
+  stop();
+}
 
 void ReportPoller::start(int threads) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
@@ -72,10 +84,12 @@ void ReportPoller::forget(const std::string& job_uid) {
   jobs_.erase(job_uid);
 }
 
-std::optional<contract::JobReport> ReportPoller::report(const std::string& job_uid, std::int64_t attempt) const {
+std::optional<contract::JobReport> ReportPoller::report(const std::string& job_uid,
+                                                        std::int64_t attempt) const {
   const std::lock_guard lock(mutex_);
   const auto job = jobs_.find(job_uid);
-  if (job == jobs_.end() || !job->second.report || job->second.report->attempt != attempt) return std::nullopt;
+  if (job == jobs_.end() || !job->second.report || job->second.report->attempt != attempt)
+    return std::nullopt;
   return job->second.report;
 }
 
@@ -101,7 +115,8 @@ void ReportPoller::poll(const std::string& job_uid) {
   accept(job_uid, target, decode(fetch_(target)));
 }
 
-void ReportPoller::accept(const std::string& job_uid, const ReportTarget& target, base::Result<contract::JobReport> report) {
+void ReportPoller::accept(const std::string& job_uid, const ReportTarget& target,
+                          base::Result<contract::JobReport> report) {
   std::string news_for;
   {
     const std::lock_guard lock(mutex_);
@@ -110,9 +125,12 @@ void ReportPoller::accept(const std::string& job_uid, const ReportTarget& target
     Job& job = found->second;
     job.in_flight = false;
     std::string refused;
-    if (!report.ok()) refused = report.error().message;
-    else if (report->job_uid != job_uid) refused = "it is the report of another job";
-    else if (report->attempt != target.attempt) refused = "it is the report of attempt " + std::to_string(report->attempt);
+    if (!report.ok())
+      refused = report.error().message;
+    else if (report->job_uid != job_uid)
+      refused = "it is the report of another job";
+    else if (report->attempt != target.attempt)
+      refused = "it is the report of attempt " + std::to_string(report->attempt);
     // A coordinator that is not up yet is usual; anything else is said, but not every second.
     if (!refused.empty()) {
       if (refused != job.refused)

@@ -1,6 +1,6 @@
-// Asks the coordinators of running jobs for their report, read-only, a few at a time, each at most every `period`.
-// A coordinator is the user's pod: its answer is bounded in time and size, goes through the checked decoder, and is
-// dropped if it names another job or attempt. Thread safe.
+// Asks the coordinators of running jobs for their report, read-only, a few at a time, each at most every
+// `period`. A coordinator is the user's pod: its answer is bounded in time and size, goes through the checked
+// decoder, and is dropped if it names another job or attempt. Thread safe.
 #pragma once
 
 #include <chrono>
@@ -30,17 +30,20 @@ class ReportPoller {
  public:
   // GET of the report's text; base::http_get in production.
   using Fetch = std::function<base::Result<base::HttpResponse>(const ReportTarget&)>;
-  // A report says something that decides (stage, ranks, failure, verdict), or numbers are due. On the poller's threads.
+  // A report says something that decides (stage, ranks, failure, verdict), or numbers are due. On the
+  // poller's threads.
   using OnNews = std::function<void(const std::string& job_key)>;
 
-  ReportPoller(base::Clock& clock, Fetch fetch, OnNews on_news, base::Duration period = std::chrono::milliseconds(1500),
+  ReportPoller(base::Clock& clock, Fetch fetch, OnNews on_news,
+               base::Duration period = std::chrono::milliseconds(1500),
                base::Duration numbers_every = std::chrono::seconds(30));
   ~ReportPoller();  // stop()
 
   void start(int threads);
   void stop();
 
-  // From now on this job is asked at `target`. The same target again changes nothing; another attempt drops the report.
+  // From now on this job is asked at `target`. The same target again changes nothing; another attempt drops
+  // the report.
   void track(const std::string& job_uid, const std::string& job_key, const ReportTarget& target);
   // No longer asked; the last report stays.
   void pause(const std::string& job_uid);
@@ -64,7 +67,8 @@ class ReportPoller {
   };
   std::optional<std::string> take_due();
   void poll(const std::string& job_uid);
-  void accept(const std::string& job_uid, const ReportTarget& target, base::Result<contract::JobReport> report);
+  void accept(const std::string& job_uid, const ReportTarget& target,
+              base::Result<contract::JobReport> report);
   void run();
 
   base::Clock& clock_;

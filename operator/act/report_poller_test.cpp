@@ -32,7 +32,8 @@ class ReportPollerTest : public ::testing::Test {
   std::optional<std::string> body;
   int asked = 0;
   std::vector<std::string> news;
-  ReportPoller poller{clock, [this](const ReportTarget& target) { return answer(target); }, [this](const std::string& key) { news.push_back(key); }};
+  ReportPoller poller{clock, [this](const ReportTarget& target) { return answer(target); },
+                      [this](const std::string& key) { news.push_back(key); }};
 };
 
 TEST_F(ReportPollerTest, tells_the_first_report_and_what_decides_at_once_but_numbers_late) {
@@ -68,7 +69,8 @@ TEST_F(ReportPollerTest, another_jobs_or_attempts_report_is_dropped) {
 }
 
 TEST_F(ReportPollerTest, garbage_is_dropped) {
-  for (const std::string& text : {std::string("<html>"), std::string("[]"), std::string("{\"jobUid\": 5}"), std::string(300, '['), std::string("{}")}) {
+  for (const std::string& text : {std::string("<html>"), std::string("[]"), std::string("{\"jobUid\": 5}"),
+                                  std::string(300, '['), std::string("{}")}) {
     body = text;
     round();
   }

@@ -1,5 +1,5 @@
-// The smallest merge patch from the stored status to the wanted one, and a shorter status for a server that finds it
-// too large. Pure.
+// The smallest merge patch from the stored status to the wanted one, and a shorter status for a server that
+// finds it too large. Pure.
 #pragma once
 
 #include "base/json.h"

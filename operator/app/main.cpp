@@ -1,4 +1,5 @@
-// evenkeel-operator: run | crd | metrics | version | --selftest. The only place that turns an error into an exit code.
+// evenkeel-operator: run | crd | metrics | version | --selftest. The only place that turns an error into an
+// exit code.
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -39,15 +40,19 @@ struct Flags {
 };
 
 base::Result<AccessConfig> access_of(const Flags& flags) {
-  return flags.kubeconfig.empty() ? in_cluster(base::real_files()) : load_kubeconfig(base::real_files(), flags.kubeconfig);
+  return flags.kubeconfig.empty() ? in_cluster(base::real_files())
+                                  : load_kubeconfig(base::real_files(), flags.kubeconfig);
 }
 
 base::Result<OperatorOptions> options_of(const Flags& flags) {
-  const auto invalid = [](std::string message) { return base::Error{base::ErrorCode::kInvalidInput, std::move(message)}; };
+  const auto invalid = [](std::string message) {
+    return base::Error{base::ErrorCode::kInvalidInput, std::move(message)};
+  };
   OperatorOptions options;
   options.namespaces = flags.namespaces;
   const std::size_t colon = flags.metrics_address.rfind(':');
-  if (colon == std::string::npos) return invalid("--metrics-address '" + flags.metrics_address + "' must be ADDRESS:PORT");
+  if (colon == std::string::npos)
+    return invalid("--metrics-address '" + flags.metrics_address + "' must be ADDRESS:PORT");
   char* end = nullptr;
   const long port = std::strtol(flags.metrics_address.c_str() + colon + 1, &end, 10);
   if (port < 0 || port > 65535 || *end != 0 || colon + 1 == flags.metrics_address.size())
@@ -57,7 +62,8 @@ base::Result<OperatorOptions> options_of(const Flags& flags) {
   options.trainer_image = flags.trainer_image;
   auto defaults = base::parse_json(flags.pod_defaults);
   if (!defaults.ok()) return base::with_context("--pod-defaults", std::move(defaults).error());
-  if (!defaults->is_object()) return invalid("--pod-defaults '" + flags.pod_defaults + "' must be a JSON object");
+  if (!defaults->is_object())
+    return invalid("--pod-defaults '" + flags.pod_defaults + "' must be a JSON object");
   options.pod_defaults = std::move(*defaults);
   options.client.qps = flags.qps;
   options.client.burst = flags.burst;
@@ -121,16 +127,28 @@ int selftest(const Flags& flags) {
     failures += reply.ok() ? 0 : 1;
   };
   check("API server answers", client.version());
-  const std::vector<std::string> scopes = flags.namespaces.empty() ? std::vector<std::string>{""} : flags.namespaces;
+  const std::vector<std::string> scopes =
+      flags.namespaces.empty() ? std::vector<std::string>{""} : flags.namespaces;
   for (const std::string& scope : scopes)
     for (const Resource* resource : {&trainingjobs(), &pods(), &services(), &config_maps()})
       check("list " + resource->plural + (scope.empty() ? "" : " in " + scope),
-            client.list(*resource, {.name_space = scope, .label_selector = "", .limit = 1, .continue_token = ""}));
-  const Resource reviews{"/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"};
+            client.list(*resource,
+                        {.name_space = scope, .label_selector = "", .limit = 1, .continue_token = ""}));
+  const Resource reviews{"/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews",
+                         "SelfSubjectAccessReview"};
   for (const std::string& scope : scopes) {
-    for (const auto& [verb, group, plural] : {std::tuple{"create", "", "pods"}, {"delete", "", "pods"}, {"create", "", "secrets"}, {"create", "", "services"}, {"create", "", "configmaps"}}) {
-      ApiReply reply = client.create(reviews, "", Json{{"apiVersion", "authorization.k8s.io/v1"}, {"kind", reviews.kind},
-          {"spec", {{"resourceAttributes", {{"verb", verb}, {"group", group}, {"resource", plural}, {"namespace", scope}}}}}});
+    for (const auto& [verb, group, plural] : {std::tuple{"create", "", "pods"},
+                                              {"delete", "", "pods"},
+                                              {"create", "", "secrets"},
+                                              {"create", "", "services"},
+                                              {"create", "", "configmaps"}}) {
+      ApiReply reply = client.create(
+          reviews, "",
+          Json{{"apiVersion", "authorization.k8s.io/v1"},
+               {"kind", reviews.kind},
+               {"spec",
+                {{"resourceAttributes",
+                  {{"verb", verb}, {"group", group}, {"resource", plural}, {"namespace", scope}}}}}});
       if (reply.ok() && !base::bool_at(base::child(reply.object, "status"), "allowed")) {
         reply.code = ApiCode::kRejected;
         reply.message = "not allowed: give the service account this right (chart value rbac.create)";
@@ -150,20 +168,34 @@ int main_of(int argc, char** argv) {
   bool want_selftest = false;
   app.add_flag("--selftest", want_selftest, "Check API server, CRD and rights, then exit");
   const auto add_access = [&](CLI::App* to) {
-    to->add_option("--kubeconfig", flags.kubeconfig, "Kubeconfig file; default: the service account of this pod");
-    to->add_option("--namespace", flags.namespaces, "Watch this namespace only; may be repeated; default: all");
+    to->add_option("--kubeconfig", flags.kubeconfig,
+                   "Kubeconfig file; default: the service account of this pod");
+    to->add_option("--namespace", flags.namespaces,
+                   "Watch this namespace only; may be repeated; default: all");
   };
   add_access(&app);
   CLI::App* run_command = app.add_subcommand("run", "Run the operator");
   add_access(run_command);
-  run_command->add_option("--metrics-address", flags.metrics_address, "ADDRESS:PORT of /metrics, /healthz, /readyz")->capture_default_str();
+  run_command
+      ->add_option("--metrics-address", flags.metrics_address, "ADDRESS:PORT of /metrics, /healthz, /readyz")
+      ->capture_default_str();
   run_command->add_option("--trainer-image", flags.trainer_image, "Image of jobs that name none");
-  run_command->add_option("--pod-defaults", flags.pod_defaults, "JSON that every pod starts from: imagePullSecrets, tolerations, ...")->capture_default_str();
-  run_command->add_option("--qps", flags.qps, "Requests a second to the API server")->check(CLI::Range(0.1, 100000.0))->capture_default_str();
-  run_command->add_option("--burst", flags.burst, "Requests at once")->check(CLI::Range(1.0, 100000.0))->capture_default_str();
-  run_command->add_option("--workers", flags.workers, "Jobs worked on at once")->check(CLI::Range(1, 64))->capture_default_str();
+  run_command
+      ->add_option("--pod-defaults", flags.pod_defaults,
+                   "JSON that every pod starts from: imagePullSecrets, tolerations, ...")
+      ->capture_default_str();
+  run_command->add_option("--qps", flags.qps, "Requests a second to the API server")
+      ->check(CLI::Range(0.1, 100000.0))
+      ->capture_default_str();
+  run_command->add_option("--burst", flags.burst, "Requests at once")
+      ->check(CLI::Range(1.0, 100000.0))
+      ->capture_default_str();
+  run_command->add_option("--workers", flags.workers, "Jobs worked on at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   run_command->add_option("--log-level", flags.log_level, "debug | info | warning | error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))->capture_default_str();
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
   CLI::App* crd_command = app.add_subcommand("crd", "Print the CustomResourceDefinition");
   CLI::App* metrics_command = app.add_subcommand("metrics", "Print the metric catalogue as Markdown");
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
@@ -173,12 +205,16 @@ int main_of(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadUse;
   }
-  const std::map<std::string, base::LogLevel> levels{{"debug", base::LogLevel::kDebug}, {"info", base::LogLevel::kInfo},
-                                                     {"warning", base::LogLevel::kWarning}, {"error", base::LogLevel::kError}};
+  const std::map<std::string, base::LogLevel> levels{{"debug", base::LogLevel::kDebug},
+                                                     {"info", base::LogLevel::kInfo},
+                                                     {"warning", base::LogLevel::kWarning},
+                                                     {"error", base::LogLevel::kError}};
   base::init_log(levels.at(flags.log_level), {});
   if (crd_command->parsed()) return std::fputs(crd_yaml().c_str(), stdout) < 0 ? kIoFailed : 0;
-  if (metrics_command->parsed()) return std::fputs(contract::metrics_markdown().c_str(), stdout) < 0 ? kIoFailed : 0;
-  if (version_command->parsed()) return std::printf("evenkeel-operator %s\n", EVENKEEL_VERSION) < 0 ? kIoFailed : 0;
+  if (metrics_command->parsed())
+    return std::fputs(contract::metrics_markdown().c_str(), stdout) < 0 ? kIoFailed : 0;
+  if (version_command->parsed())
+    return std::printf("evenkeel-operator %s\n", EVENKEEL_VERSION) < 0 ? kIoFailed : 0;
   if (want_selftest) return selftest(flags);
   if (run_command->parsed()) return run(flags);
   std::fputs(app.help().c_str(), stderr);
@@ -188,4 +224,6 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace evenkeel::oper
 
-int main(int argc, char** argv) { return evenkeel::oper::main_of(argc, argv); }
+int main(int argc, char** argv) {
+  return evenkeel::oper::main_of(argc, argv);
+}

@@ -22,13 +22,15 @@ constexpr Column kColumns[] = {
     {"Status", "string", ".status.phase", 0, "The job's state in one word."},
     {"Progress", "integer", ".status.progress.percent", 0, "Percent of the training that is done."},
     {"Ready", "string", ".status.workers.readyText", 0, "Workers that have joined, and those wanted."},
-    {"Samples/s", "number", ".status.progress.samplesPerSecond", 0, "Training samples per second over all ranks."},
+    {"Samples/s", "number", ".status.progress.samplesPerSecond", 0,
+     "Training samples per second over all ranks."},
     {"Imbalance", "number", ".status.balance.imbalanceRatio", 0, "Slowest over mean own work of a step."},
     {"Restarts", "integer", ".status.restarts.total", 0, "Incidents that led to a restart."},
     {"ETA", "string", ".status.progress.eta", 0, "Time left."},
     {"Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was made."},
     {"Verdict", "string", ".status.diagnosis.verdict", 1, "Why N ranks are not N times faster."},
-    {"Efficiency", "number", ".status.balance.scalingEfficiency", 1, "Speed over ranks times the speed of one."},
+    {"Efficiency", "number", ".status.balance.scalingEfficiency", 1,
+     "Speed over ranks times the speed of one."},
     {"Loss", "number", ".status.progress.loss", 1, "Mean loss of the last training steps."},
     {"Straggler", "integer", ".status.balance.slowestRank", 1, "Rank with the most own work."},
     {"Queue", "string", ".spec.scheduling.queue", 1, "Queue that admits the job."},
@@ -37,7 +39,10 @@ constexpr Column kColumns[] = {
 Json columns() {
   Json out = Json::array();
   for (const Column& column : kColumns) {
-    Json item = {{"name", column.name}, {"type", column.type}, {"jsonPath", column.path}, {"description", column.description}};
+    Json item = {{"name", column.name},
+                 {"type", column.type},
+                 {"jsonPath", column.path},
+                 {"description", column.description}};
     if (column.priority > 0) item["priority"] = column.priority;
     out.push_back(item);
   }
@@ -100,7 +105,8 @@ Json make_crd() {
 }
 
 std::string crd_yaml() {
-  return "# Generated from contract/job by `evenkeel-operator crd`; change it there, then run that again.\n" + to_yaml(make_crd());
+  return "# Generated from contract/job by `evenkeel-operator crd`; change it there, then run that again.\n" +
+         to_yaml(make_crd());
 }
 
 }  // namespace evenkeel::oper

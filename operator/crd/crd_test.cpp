@@ -13,14 +13,19 @@ namespace {
 
 using base::Json;
 
-const Json& version_of(const Json& crd) { return crd["spec"]["versions"][0]; }
-const Json& schema_of(const Json& crd) { return version_of(crd)["schema"]["openAPIV3Schema"]; }
+const Json& version_of(const Json& crd) {
+  return crd["spec"]["versions"][0];
+}
+const Json& schema_of(const Json& crd) {
+  return version_of(crd)["schema"]["openAPIV3Schema"];
+}
 
 // Calls visit(schema, path) for every schema of a tree.
 template <class Visit>
 void walk(const Json& schema, const std::string& path, const Visit& visit) {
   visit(schema, path);
-  for (const auto& item : base::child(schema, "properties").items()) walk(item.value(), path + "." + item.key(), visit);
+  for (const auto& item : base::child(schema, "properties").items())
+    walk(item.value(), path + "." + item.key(), visit);
   if (schema.contains("items")) walk(schema["items"], path + "[]", visit);
   if (schema.contains("additionalProperties")) walk(schema["additionalProperties"], path + "{}", visit);
 }
@@ -65,8 +70,8 @@ TEST(Crd, is_structural_every_schema_has_a_type_or_is_a_quantity) {
 }
 
 TEST(Crd, a_rule_guards_every_member_that_may_be_absent) {
-  // A rule that errors would block the status too: whatever a rule reads below self must have a default or be asked
-  // for with has() in the same rule.
+  // A rule that errors would block the status too: whatever a rule reads below self must have a default or be
+  // asked for with has() in the same rule.
   walk(schema_of(make_crd()), "", [](const Json& schema, const std::string& path) {
     for (const Json& rule : base::child(schema, "x-kubernetes-validations")) {
       const std::string cel = rule["rule"].get<std::string>();
@@ -74,7 +79,8 @@ TEST(Crd, a_rule_guards_every_member_that_may_be_absent) {
         const std::string use = "self." + item.key();
         if (cel.find(use + ".") == std::string::npos && cel.find(use + " ") == std::string::npos) continue;
         const bool always = item.value().contains("default");
-        EXPECT_TRUE(always || item.key() == "metadata" || cel.find("has(" + use + ")") != std::string::npos) << path << ": " << cel;
+        EXPECT_TRUE(always || item.key() == "metadata" || cel.find("has(" + use + ")") != std::string::npos)
+            << path << ": " << cel;
       }
     }
   });
@@ -96,14 +102,15 @@ TEST(Crd, is_small_enough_for_a_chart_and_the_same_every_time) {
 }
 
 TEST(Yaml, writes_blocks_and_keeps_what_is_small_on_one_line) {
-  const Json value = {{"a", "word"},
-                      {"b", "two words"},
-                      {"on", true},
-                      {"empty", Json::array()},
-                      {"small", {{"type", "string"}, {"enum", Json::array({"Off", "x"})}}},
-                      {"list", Json::array({"x", 1, Json({{"k", "v"}, {"l", {{"m", {{"n", 1}}}}}}), Json::object()})},
-                      {"map", {{"deep", {{"er", nullptr}}}}},
-                      {"q", "say \"it\"\n"}};
+  const Json value = {
+      {"a", "word"},
+      {"b", "two words"},
+      {"on", true},
+      {"empty", Json::array()},
+      {"small", {{"type", "string"}, {"enum", Json::array({"Off", "x"})}}},
+      {"list", Json::array({"x", 1, Json({{"k", "v"}, {"l", {{"m", {{"n", 1}}}}}}), Json::object()})},
+      {"map", {{"deep", {{"er", nullptr}}}}},
+      {"q", "say \"it\"\n"}};
   EXPECT_EQ(to_yaml(value),
             "a: word\n"
             "b: \"two words\"\n"

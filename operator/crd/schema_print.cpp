@@ -19,13 +19,20 @@ const char* type_name(FieldType type) {
   switch (type) {
     case FieldType::kObject:
     case FieldType::kMap:
-    case FieldType::kOpen: return "object";
-    case FieldType::kArray: return "array";
-    case FieldType::kString: return "string";
-    case FieldType::kInteger: return "integer";
-    case FieldType::kNumber: return "number";
-    case FieldType::kBoolean: return "boolean";
-    case FieldType::kQuantity: return "";
+    case FieldType::kOpen:
+      return "object";
+    case FieldType::kArray:
+      return "array";
+    case FieldType::kString:
+      return "string";
+    case FieldType::kInteger:
+      return "integer";
+    case FieldType::kNumber:
+      return "number";
+    case FieldType::kBoolean:
+      return "boolean";
+    case FieldType::kQuantity:
+      return "";
   }
   return "";
 }
@@ -52,7 +59,8 @@ std::string message_expression(const FieldRule& rule) {
     }
     const std::string value = piece.path.empty() ? "self" : "self." + piece.path;
     format += piece.kind == MessagePiece::Kind::kLength ? "%d" : "%s";
-    arguments += (arguments.empty() ? "" : ", ") + (piece.kind == MessagePiece::Kind::kLength ? "size(" + value + ")" : value);
+    arguments += (arguments.empty() ? "" : ", ") +
+                 (piece.kind == MessagePiece::Kind::kLength ? "size(" + value + ")" : value);
   }
   return arguments.empty() ? "" : "\"" + format + "\".format([" + arguments + "])";
 }
@@ -62,7 +70,8 @@ std::string plain_message(const FieldRule& rule) {
   std::string text;
   for (const MessagePiece& piece : contract::message_pieces(rule.message)) {
     if (piece.kind != MessagePiece::Kind::kText) continue;
-    text += !text.empty() && text.back() == ' ' && piece.text.starts_with(' ') ? piece.text.substr(1) : piece.text;
+    text += !text.empty() && text.back() == ' ' && piece.text.starts_with(' ') ? piece.text.substr(1)
+                                                                               : piece.text;
   }
   return text;
 }
@@ -78,21 +87,24 @@ Json print_rule(const FieldRule& rule) {
   return out;
 }
 
-// What unbuilt_reason and built_values say, as a rule. Open objects have no size in CEL: they are limited instead.
+// What unbuilt_reason and built_values say, as a rule. Open objects have no size in CEL: they are limited
+// instead.
 FieldRule unbuilt_rule(const Field& field) {
   std::string cel;
   for (const Json& value : field.built_values) {
     cel += cel.empty() ? "" : " || ";
     cel += value.is_array() ? "size(self) == 0" : "self == " + cel_literal(value, field.type);
   }
-  const bool scalar = field.type != FieldType::kArray && field.type != FieldType::kObject && field.type != FieldType::kOpen;
+  const bool scalar =
+      field.type != FieldType::kArray && field.type != FieldType::kObject && field.type != FieldType::kOpen;
   return {.cel = cel.empty() ? "false" : cel,
           .message = field.name + (scalar ? " {} " : " ") + field.unbuilt_reason,
           .holds = {}};
 }
 
 std::vector<FieldRule> all_rules(const Field& field) {
-  if (field.forbidden) return {{.cel = "false", .message = field.name + " " + contract::kForbiddenReason, .holds = {}}};
+  if (field.forbidden)
+    return {{.cel = "false", .message = field.name + " " + contract::kForbiddenReason, .holds = {}}};
   std::vector<FieldRule> rules = field.rules;
   const bool limited = field.type == FieldType::kOpen && !field.built_values.empty();
   if (!field.unbuilt_reason.empty() && !limited) rules.insert(rules.begin(), unbuilt_rule(field));
@@ -160,7 +172,9 @@ Json print(const Field& field, bool described) {
 
 }  // namespace
 
-Json print_field(const Field& field) { return print(field, true); }
+Json print_field(const Field& field) {
+  return print(field, true);
+}
 
 Json print_rules(const std::vector<FieldRule>& rules) {
   Json out = Json::array();

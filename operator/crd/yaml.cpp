@@ -12,20 +12,25 @@ using base::Json;
 
 constexpr std::size_t kMaxFlow = 100;  // a line that still reads well
 
-// Words that some YAML reader takes for something else than text, whatever their case (Off is false in YAML 1.1).
-constexpr std::array<std::string_view, 10> kNotText{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"};
+// Words that some YAML reader takes for something else than text, whatever their case (Off is false in
+// YAML 1.1).
+constexpr std::array<std::string_view, 10> kNotText{"true", "false", "null", "yes", "no",
+                                                    "on",   "off",   "y",    "n",   "nan"};
 
 bool is_plain_word(const std::string& text) {
   if (text.empty() || !std::isalpha(static_cast<unsigned char>(text[0]))) return false;
   std::string lower = text;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   if (std::find(kNotText.begin(), kNotText.end(), lower) != kNotText.end()) return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == '/'; });
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == '/';
+  });
 }
 
 // A JSON text is also a YAML one.
 std::string scalar(const Json& value) {
-  if (value.is_string() && is_plain_word(value.get_ref<const std::string&>())) return value.get<std::string>();
+  if (value.is_string() && is_plain_word(value.get_ref<const std::string&>()))
+    return value.get<std::string>();
   return base::dump_json(value);
 }
 

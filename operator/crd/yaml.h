@@ -1,5 +1,5 @@
-// Writes JSON as YAML: keys in the order given, small values on one line, texts in double quotes unless they are plain
-// words. Pure.
+// Writes JSON as YAML: keys in the order given, small values on one line, texts in double quotes unless they
+// are plain words. Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// An API server in memory, enough for this operator's calls: names, UIDs, versions, preconditions, merge patches. Fails
-// on demand before or after a write took effect. For tests, behind FakeTransport; one thread.
+// An API server in memory, enough for this operator's calls: names, UIDs, versions, preconditions, merge
+// patches. Fails on demand before or after a write took effect. For tests, behind FakeTransport; one thread.
 #pragma once
 
 #include <functional>
@@ -41,7 +41,8 @@ class FakeApiServer {
     if (!metadata.contains("uid")) metadata["uid"] = "uid-" + std::to_string(++last_uid_);
     if (!metadata.contains("creationTimestamp")) metadata["creationTimestamp"] = "2026-01-01T00:00:00Z";
     metadata["resourceVersion"] = std::to_string(++version_);
-    return objects[plural + "/" + metadata["namespace"].get<std::string>() + "/" + metadata["name"].get<std::string>()] = object;
+    return objects[plural + "/" + metadata["namespace"].get<std::string>() + "/" +
+                   metadata["name"].get<std::string>()] = object;
   }
   // What the watches would have told by now.
   void sync(const std::string& plural, ObjectStore& store) const {
@@ -70,8 +71,10 @@ class FakeApiServer {
     std::vector<std::string> parts;
     std::string part;
     for (const char c : target.substr(0, target.find('?')) + "/") {
-      if (c != '/') part += c;
-      else if (!part.empty()) parts.push_back(std::exchange(part, ""));
+      if (c != '/')
+        part += c;
+      else if (!part.empty())
+        parts.push_back(std::exchange(part, ""));
     }
     Target result;
     std::size_t i = parts.empty() || parts[0] != "apis" ? 2 : 3;
@@ -86,9 +89,12 @@ class FakeApiServer {
   }
 
   static HttpReply status(int code, const std::string& reason) {
-    return answered(code, base::dump_json(Json{{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", reason}}));
+    return answered(code, base::dump_json(Json{
+                              {"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", reason}}));
   }
-  static HttpReply object_reply(int code, const Json& object) { return answered(code, base::dump_json(object)); }
+  static HttpReply object_reply(int code, const Json& object) {
+    return answered(code, base::dump_json(object));
+  }
 
   HttpReply handle(const HttpCall& call) {
     if (intercept)
@@ -99,7 +105,11 @@ class FakeApiServer {
     if (failure == Failure::kBefore) return failed_call(Outcome::kUnknown);
     const HttpReply reply = write(call);
     const Target target = parse(call.target);
-    log_.push_back(call.method + " " + target.plural + " " + (target.name.empty() ? base::string_at(base::child(*base::parse_json(call.body), "metadata"), "name") : target.name) + " " + std::to_string(reply.status));
+    log_.push_back(call.method + " " + target.plural + " " +
+                   (target.name.empty()
+                        ? base::string_at(base::child(*base::parse_json(call.body), "metadata"), "name")
+                        : target.name) +
+                   " " + std::to_string(reply.status));
     return failure == Failure::kCommittedNoReply ? failed_call(Outcome::kUnknown) : reply;
   }
 
@@ -111,8 +121,10 @@ class FakeApiServer {
     }
     Json items = Json::array();
     for (const auto& [key, object] : objects)
-      if (key.rfind(target.plural + "/" + target.name_space + (target.name_space.empty() ? "" : "/"), 0) == 0) items.push_back(object);
-    return object_reply(200, Json{{"metadata", {{"resourceVersion", std::to_string(version_)}}}, {"items", items}});
+      if (key.rfind(target.plural + "/" + target.name_space + (target.name_space.empty() ? "" : "/"), 0) == 0)
+        items.push_back(object);
+    return object_reply(
+        200, Json{{"metadata", {{"resourceVersion", std::to_string(version_)}}}, {"items", items}});
   }
 
   HttpReply write(const HttpCall& call) {
@@ -120,20 +132,25 @@ class FakeApiServer {
     Json body = *base::parse_json(call.body);
     if (call.method == "POST") {
       body["metadata"]["namespace"] = target.name_space;
-      if (objects.contains(target.plural + "/" + target.name_space + "/" + base::string_at(body["metadata"], "name"))) return status(409, "AlreadyExists");
+      if (objects.contains(target.plural + "/" + target.name_space + "/" +
+                           base::string_at(body["metadata"], "name")))
+        return status(409, "AlreadyExists");
       return object_reply(201, put(target.plural, body));
     }
     const auto found = objects.find(target.plural + "/" + target.name_space + "/" + target.name);
     if (found == objects.end()) return status(404, "NotFound");
     const Json& metadata = found->second["metadata"];
     if (call.method == "DELETE") {
-      if (base::child(body, "preconditions").value("uid", metadata["uid"].get<std::string>()) != metadata["uid"]) return status(409, "Conflict");
+      if (base::child(body, "preconditions").value("uid", metadata["uid"].get<std::string>()) !=
+          metadata["uid"])
+        return status(409, "Conflict");
       objects.erase(found);
       ++version_;
       return status(200, "Success");
     }
     const Json& wanted = base::child(body, "metadata");
-    if (wanted.contains("resourceVersion") && wanted["resourceVersion"] != metadata["resourceVersion"]) return status(409, "Conflict");
+    if (wanted.contains("resourceVersion") && wanted["resourceVersion"] != metadata["resourceVersion"])
+      return status(409, "Conflict");
     if (wanted.contains("uid") && wanted["uid"] != metadata["uid"]) return status(409, "Conflict");
     body.erase("metadata");
     Json object = found->second;

@@ -5,7 +5,8 @@
 namespace evenkeel::oper {
 
 const Resource& trainingjobs() {
-  static const Resource resource{std::string("/apis/") + contract::kApiVersion, contract::kPlural, contract::kKind};
+  static const Resource resource{std::string("/apis/") + contract::kApiVersion, contract::kPlural,
+                                 contract::kKind};
   return resource;
 }
 const Resource& pods() {
@@ -37,18 +38,30 @@ const Resource* resource_of_kind(const std::string& kind) {
 
 const char* api_code_name(ApiCode code) {
   switch (code) {
-    case ApiCode::kOk: return "ok";
-    case ApiCode::kNotFound: return "not found";
-    case ApiCode::kAlreadyExists: return "already exists";
-    case ApiCode::kConflict: return "conflict";
-    case ApiCode::kGone: return "gone";
-    case ApiCode::kTooManyRequests: return "too many requests";
-    case ApiCode::kTooLarge: return "too large";
-    case ApiCode::kRejected: return "rejected";
-    case ApiCode::kUnauthorized: return "unauthorized";
-    case ApiCode::kNamespaceTerminating: return "namespace terminating";
-    case ApiCode::kUnknownOutcome: return "unknown outcome";
-    case ApiCode::kUnavailable: return "unavailable";
+    case ApiCode::kOk:
+      return "ok";
+    case ApiCode::kNotFound:
+      return "not found";
+    case ApiCode::kAlreadyExists:
+      return "already exists";
+    case ApiCode::kConflict:
+      return "conflict";
+    case ApiCode::kGone:
+      return "gone";
+    case ApiCode::kTooManyRequests:
+      return "too many requests";
+    case ApiCode::kTooLarge:
+      return "too large";
+    case ApiCode::kRejected:
+      return "rejected";
+    case ApiCode::kUnauthorized:
+      return "unauthorized";
+    case ApiCode::kNamespaceTerminating:
+      return "namespace terminating";
+    case ApiCode::kUnknownOutcome:
+      return "unknown outcome";
+    case ApiCode::kUnavailable:
+      return "unavailable";
   }
   return "?";
 }

@@ -34,8 +34,8 @@ enum class ApiCode {
   kConflict,       // 409 otherwise: stale resourceVersion or another UID
   kGone,           // 410: the version or the continue token is too old
   kTooManyRequests,
-  kTooLarge,       // 413, or an answer over our cap
-  kRejected,       // 400, 403, 422: quota, admission, rights, schema: the server's words are in `message`
+  kTooLarge,  // 413, or an answer over our cap
+  kRejected,  // 400, 403, 422: quota, admission, rights, schema: the server's words are in `message`
   kUnauthorized,
   kNamespaceTerminating,
   kUnknownOutcome,  // a write that may or may not have happened: read back

@@ -1,5 +1,5 @@
-// Waiting times that double: 800 ms -> 30 s with jitter for reads and watches (as client-go's reflector). A quiet
-// stretch starts it afresh. Value with state; one thread.
+// Waiting times that double: 800 ms -> 30 s with jitter for reads and watches (as client-go's reflector). A
+// quiet stretch starts it afresh. Value with state; one thread.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ class Backoff {
     last_ = now;
     const base::Duration wait = next_;
     next_ = std::min(limits_.longest, base::from_seconds(base::seconds(next_) * limits_.factor));
-    return base::from_seconds(base::seconds(wait) * (1 + limits_.jitter * std::uniform_real_distribution(0.0, 1.0)(random_)));
+    return base::from_seconds(base::seconds(wait) *
+                              (1 + limits_.jitter * std::uniform_real_distribution(0.0, 1.0)(random_)));
   }
 
   void reset() { next_ = limits_.first; }

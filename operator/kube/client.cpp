@@ -12,7 +12,8 @@ constexpr base::Duration kDefaultRetryAfter = std::chrono::seconds(1);
 constexpr base::Duration kLongestRetryAfter = std::chrono::seconds(30);
 
 std::string collection(const Resource& resource, const std::string& name_space) {
-  return resource.root + (name_space.empty() ? "" : "/namespaces/" + url_encode(name_space)) + "/" + resource.plural;
+  return resource.root + (name_space.empty() ? "" : "/namespaces/" + url_encode(name_space)) + "/" +
+         resource.plural;
 }
 
 std::string object_path(const Resource& resource, const std::string& name_space, const std::string& name) {
@@ -23,7 +24,8 @@ std::optional<base::Duration> retry_after(const HttpReply& reply) {
   const auto found = reply.headers.find("retry-after");
   if (found == reply.headers.end()) return std::nullopt;
   const long seconds = std::strtol(found->second.c_str(), nullptr, 10);
-  return std::clamp<base::Duration>(std::chrono::seconds(seconds), std::chrono::seconds(0), kLongestRetryAfter);
+  return std::clamp<base::Duration>(std::chrono::seconds(seconds), std::chrono::seconds(0),
+                                    kLongestRetryAfter);
 }
 
 // "namespace ... is being terminated" comes as 403 with this cause.
@@ -35,18 +37,29 @@ bool namespace_terminating(const Json& status) {
 
 ApiCode code_of_status(int status, const Json& body) {
   switch (status) {
-    case 401: return ApiCode::kUnauthorized;
-    case 404: return ApiCode::kNotFound;
-    case 409: return base::string_at(body, "reason") == "AlreadyExists" ? ApiCode::kAlreadyExists : ApiCode::kConflict;
-    case 410: return ApiCode::kGone;
-    case 413: return ApiCode::kTooLarge;
-    case 429: return ApiCode::kTooManyRequests;
+    case 401:
+      return ApiCode::kUnauthorized;
+    case 404:
+      return ApiCode::kNotFound;
+    case 409:
+      return base::string_at(body, "reason") == "AlreadyExists" ? ApiCode::kAlreadyExists
+                                                                : ApiCode::kConflict;
+    case 410:
+      return ApiCode::kGone;
+    case 413:
+      return ApiCode::kTooLarge;
+    case 429:
+      return ApiCode::kTooManyRequests;
     case 400:
     case 405:
-    case 415: return ApiCode::kRejected;
-    case 403: return namespace_terminating(body) ? ApiCode::kNamespaceTerminating : ApiCode::kRejected;
-    case 422: return ApiCode::kRejected;
-    default: return ApiCode::kUnavailable;
+    case 415:
+      return ApiCode::kRejected;
+    case 403:
+      return namespace_terminating(body) ? ApiCode::kNamespaceTerminating : ApiCode::kRejected;
+    case 422:
+      return ApiCode::kRejected;
+    default:
+      return ApiCode::kUnavailable;
   }
 }
 
@@ -62,7 +75,8 @@ std::string url_encode(const std::string& text) {
   static const char* digits = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
     if (plain) {
       out += c;
     } else {
@@ -90,20 +104,30 @@ ApiReply interpret(const HttpReply& http, bool is_write, std::size_t max_bytes) 
   const bool success = http.status >= 200 && http.status < 300;
   if (success) {
     reply.code = body.ok() ? ApiCode::kOk : lost;
-    if (body.ok()) reply.object = std::move(*body);
-    else reply.message = "HTTP " + std::to_string(http.status) + " with a body that is no JSON: " + body.error().message;
+    if (body.ok())
+      reply.object = std::move(*body);
+    else
+      reply.message =
+          "HTTP " + std::to_string(http.status) + " with a body that is no JSON: " + body.error().message;
     return reply;
   }
   const Json status = body.ok() ? std::move(*body) : Json::object();
   reply.code = code_of_status(http.status, status);
   if (reply.code == ApiCode::kUnavailable) reply.code = lost;  // 3xx, 5xx, HTML from a proxy
   reply.reason = base::string_at(status, "reason");
-  reply.message = base::string_at(status, "message", first_words(http.body)) + " (HTTP " + std::to_string(http.status) + ")";
+  reply.message = base::string_at(status, "message", first_words(http.body)) + " (HTTP " +
+                  std::to_string(http.status) + ")";
   return reply;
 }
 
-ApiClient::ApiClient(Transport& transport, TokenSource& tokens, base::Clock& clock, ClientOptions options, RequestObserver* observer)
-    : transport_(transport), tokens_(tokens), clock_(clock), options_(options), observer_(observer), limiter_(options.qps, options.burst) {}
+ApiClient::ApiClient(Transport& transport, TokenSource& tokens, base::Clock& clock, ClientOptions options,
+                     RequestObserver* observer)
+    : transport_(transport),
+      tokens_(tokens),
+      clock_(clock),
+      options_(options),
+      observer_(observer),
+      limiter_(options.qps, options.burst) {}
 
 HttpReply ApiClient::send_once(const Call& call) {
   const base::Duration wait = limiter_.reserve(clock_.now());
@@ -113,8 +137,10 @@ HttpReply ApiClient::send_once(const Call& call) {
   const base::MonotonicTime begin = clock_.now();
   HttpReply reply = transport_.send(http, options_.request_deadline, call.max_bytes);
   if (observer_) {
-    observer_->request_done({call.verb, http.method, reply.outcome == Outcome::kAnswered ? std::to_string(reply.status) : "<error>",
-                             base::seconds(clock_.now() - begin), base::seconds(wait), http.body.size(), reply.body.size()});
+    observer_->request_done({call.verb, http.method,
+                             reply.outcome == Outcome::kAnswered ? std::to_string(reply.status) : "<error>",
+                             base::seconds(clock_.now() - begin), base::seconds(wait), http.body.size(),
+                             reply.body.size()});
   }
   return reply;
 }
@@ -144,8 +170,12 @@ ApiReply ApiClient::read(const std::string& verb, std::string target, std::size_
   return run({verb, {"GET", std::move(target), "", "", ""}, Kind::kRead, max_bytes});
 }
 
-ApiReply ApiClient::write(const std::string& verb, const std::string& method, std::string target, const Json& body, const std::string& content_type) {
-  return run({verb, {method, std::move(target), base::dump_json(body), content_type, ""}, Kind::kWrite, options_.max_object_bytes});
+ApiReply ApiClient::write(const std::string& verb, const std::string& method, std::string target,
+                          const Json& body, const std::string& content_type) {
+  return run({verb,
+              {method, std::move(target), base::dump_json(body), content_type, ""},
+              Kind::kWrite,
+              options_.max_object_bytes});
 }
 
 ApiReply ApiClient::get(const Resource& resource, const std::string& name_space, const std::string& name) {
@@ -161,31 +191,47 @@ ApiReply ApiClient::list(const Resource& resource, const ListQuery& query) {
 }
 
 ApiReply ApiClient::create(const Resource& resource, const std::string& name_space, const Json& object) {
-  return write("POST", "POST", collection(resource, name_space) + "?fieldManager=" + contract::kFieldManager, object, "application/json");
+  return write("POST", "POST", collection(resource, name_space) + "?fieldManager=" + contract::kFieldManager,
+               object, "application/json");
 }
 
-ApiReply ApiClient::remove(const Resource& resource, const std::string& name_space, const std::string& name, const DeleteOptions& options) {
-  Json body{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", "Background"}, {"preconditions", {{"uid", options.uid}}}};
+ApiReply ApiClient::remove(const Resource& resource, const std::string& name_space, const std::string& name,
+                           const DeleteOptions& options) {
+  Json body{{"apiVersion", "v1"},
+            {"kind", "DeleteOptions"},
+            {"propagationPolicy", "Background"},
+            {"preconditions", {{"uid", options.uid}}}};
   if (!options.resource_version.empty()) body["preconditions"]["resourceVersion"] = options.resource_version;
   if (options.grace_seconds) body["gracePeriodSeconds"] = *options.grace_seconds;
   return write("DELETE", "DELETE", object_path(resource, name_space, name), body, "application/json");
 }
 
-ApiReply ApiClient::merge_patch(const Resource& resource, const std::string& name_space, const std::string& name, const Json& patch) {
-  return write("PATCH", "PATCH", object_path(resource, name_space, name) + "?fieldManager=" + contract::kFieldManager, patch, "application/merge-patch+json");
+ApiReply ApiClient::merge_patch(const Resource& resource, const std::string& name_space,
+                                const std::string& name, const Json& patch) {
+  return write("PATCH", "PATCH",
+               object_path(resource, name_space, name) + "?fieldManager=" + contract::kFieldManager, patch,
+               "application/merge-patch+json");
 }
 
-ApiReply ApiClient::merge_patch_status(const Resource& resource, const std::string& name_space, const std::string& name, const Json& patch) {
-  return write("PATCH", "PATCH", object_path(resource, name_space, name) + "/status?fieldManager=" + contract::kFieldManager, patch, "application/merge-patch+json");
+ApiReply ApiClient::merge_patch_status(const Resource& resource, const std::string& name_space,
+                                       const std::string& name, const Json& patch) {
+  return write("PATCH", "PATCH",
+               object_path(resource, name_space, name) + "/status?fieldManager=" + contract::kFieldManager,
+               patch, "application/merge-patch+json");
 }
 
-ApiReply ApiClient::version() { return read("GET", "/version", options_.max_object_bytes); }
+ApiReply ApiClient::version() {
+  return read("GET", "/version", options_.max_object_bytes);
+}
 
 ApiClient::WatchOpening ApiClient::watch(const Resource& resource, const WatchQuery& query) {
   WatchOpening opening;
   if (stopped_) return opening;
-  HttpCall http{"GET", collection(resource, query.name_space) + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
-                           std::to_string(query.timeout_seconds) + "&resourceVersion=" + url_encode(query.resource_version), "", "", tokens_.authorization()};
+  HttpCall http{
+      "GET",
+      collection(resource, query.name_space) + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
+          std::to_string(query.timeout_seconds) + "&resourceVersion=" + url_encode(query.resource_version),
+      "", "", tokens_.authorization()};
   if (!query.label_selector.empty()) http.target += "&labelSelector=" + url_encode(query.label_selector);
   // The server's close may never arrive, and bookmarks come at no promised interval.
   const base::Duration longest = std::chrono::seconds(query.timeout_seconds + 5);
@@ -194,7 +240,8 @@ ApiClient::WatchOpening ApiClient::watch(const Resource& resource, const WatchQu
   const HttpReply& head = stream->head();
   const bool open = head.outcome == Outcome::kAnswered && head.status == 200;
   if (observer_) {
-    observer_->request_done({"WATCH", "GET", head.outcome == Outcome::kAnswered ? std::to_string(head.status) : "<error>",
+    observer_->request_done({"WATCH", "GET",
+                             head.outcome == Outcome::kAnswered ? std::to_string(head.status) : "<error>",
                              base::seconds(clock_.now() - begin), 0, 0, head.body.size()});
   }
   if (open) {

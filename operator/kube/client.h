@@ -1,5 +1,5 @@
-// Calls on the API server with typed paths: rate limit, token, 429, and one meaning for each answer. Used by list_watch
-// and by operator/act. Thread safe.
+// Calls on the API server with typed paths: rate limit, token, 429, and one meaning for each answer. Used by
+// list_watch and by operator/act. Thread safe.
 #pragma once
 
 #include <atomic>
@@ -79,16 +79,20 @@ struct DeleteOptions {
 
 class ApiClient {
  public:
-  // `clock.sleep_for` is how it waits: a clock that returns early at shutdown ends the waiting. All must outlive this.
+  // `clock.sleep_for` is how it waits: a clock that returns early at shutdown ends the waiting. All must
+  // outlive this.
   ApiClient(Transport& transport, TokenSource& tokens, base::Clock& clock, ClientOptions options = {},
             RequestObserver* observer = nullptr);
 
   ApiReply get(const Resource& resource, const std::string& name_space, const std::string& name);
   ApiReply list(const Resource& resource, const ListQuery& query);
   ApiReply create(const Resource& resource, const std::string& name_space, const Json& object);
-  ApiReply remove(const Resource& resource, const std::string& name_space, const std::string& name, const DeleteOptions& options);
-  ApiReply merge_patch(const Resource& resource, const std::string& name_space, const std::string& name, const Json& patch);
-  ApiReply merge_patch_status(const Resource& resource, const std::string& name_space, const std::string& name, const Json& patch);
+  ApiReply remove(const Resource& resource, const std::string& name_space, const std::string& name,
+                  const DeleteOptions& options);
+  ApiReply merge_patch(const Resource& resource, const std::string& name_space, const std::string& name,
+                       const Json& patch);
+  ApiReply merge_patch_status(const Resource& resource, const std::string& name_space,
+                              const std::string& name, const Json& patch);
   // {"major", "minor", "gitVersion"}
   ApiReply version();
 
@@ -114,7 +118,8 @@ class ApiClient {
   };
   ApiReply run(Call call);
   HttpReply send_once(const Call& call);
-  ApiReply write(const std::string& verb, const std::string& method, std::string target, const Json& body, const std::string& content_type);
+  ApiReply write(const std::string& verb, const std::string& method, std::string target, const Json& body,
+                 const std::string& content_type);
   ApiReply read(const std::string& verb, std::string target, std::size_t max_bytes);
 
   Transport& transport_;

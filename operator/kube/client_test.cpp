@@ -21,7 +21,9 @@ class ClientTest : public ::testing::Test {
  protected:
   // The next answers, in order; the last one stays.
   void will_answer(std::vector<HttpReply> replies) {
-    transport.on_send = [this, replies](const HttpCall&) { return replies[std::min(next++, replies.size() - 1)]; };
+    transport.on_send = [this, replies](const HttpCall&) {
+      return replies[std::min(next++, replies.size() - 1)];
+    };
   }
   base::FakeClock clock;
   FakeTransport transport;
@@ -43,7 +45,8 @@ TEST_F(ClientTest, gives_each_answer_its_meaning) {
       {302, "", ApiCode::kUnavailable, ApiCode::kUnknownOutcome},
       {400, "{}", ApiCode::kRejected, ApiCode::kRejected},
       {403, "{}", ApiCode::kRejected, ApiCode::kRejected},
-      {403, R"({"details":{"causes":[{"reason":"NamespaceTerminating"}]}})", ApiCode::kNamespaceTerminating, ApiCode::kNamespaceTerminating},
+      {403, R"({"details":{"causes":[{"reason":"NamespaceTerminating"}]}})", ApiCode::kNamespaceTerminating,
+       ApiCode::kNamespaceTerminating},
       {404, "{}", ApiCode::kNotFound, ApiCode::kNotFound},
       {409, R"({"reason":"AlreadyExists"})", ApiCode::kAlreadyExists, ApiCode::kAlreadyExists},
       {409, R"({"reason":"Conflict"})", ApiCode::kConflict, ApiCode::kConflict},
@@ -110,7 +113,9 @@ TEST_F(ClientTest, a_status_patch_goes_to_the_subresource_as_merge_patch) {
   will_answer({answered(200, "{}")});
   client.merge_patch_status(trainingjobs(), "a", "t", Json::object());
   const HttpCall call = transport.calls().back();
-  EXPECT_EQ(call.target, "/apis/training.evenkeel.dev/v1alpha1/namespaces/a/trainingjobs/t/status?fieldManager=evenkeel-operator");
+  EXPECT_EQ(call.target,
+            "/apis/training.evenkeel.dev/v1alpha1/namespaces/a/trainingjobs/t/"
+            "status?fieldManager=evenkeel-operator");
   EXPECT_EQ(call.content_type, "application/merge-patch+json");
 }
 

@@ -25,13 +25,14 @@ std::string trimmed(std::string text) {
 Credentials::Credentials(AccessConfig config, base::Files& files, base::Clock& clock)
     : config_(std::move(config)), files_(files), clock_(clock) {}
 
-// REQUIRES: mutex_ held. `last` is what is used while the file is empty or unreadable, as it is for a moment in
-// every rotation.
+// REQUIRES: mutex_ held. `last` is what is used while the file is empty or unreadable, as it is for a moment
+// in every rotation.
 std::string Credentials::read(const Material& material, std::string& last) {
   if (material.path.empty()) return material.data;
   auto text = files_.read(material.path, kMaxFileBytes);
   if (!text.ok()) {
-    base::log_warning("credential file is not readable, the last content is kept", {{"error", text.error().message}});
+    base::log_warning("credential file is not readable, the last content is kept",
+                      {{"error", text.error().message}});
   } else if (trimmed(*text).empty()) {
     base::log_warning("credential file is empty, the last content is kept", {{"path", material.path}});
   } else {
@@ -74,15 +75,17 @@ base::Result<AccessConfig> in_cluster(base::Files& files) {
   const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
   const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
   if (!host || !port || !*host || !*port) {
-    return base::Error{base::ErrorCode::kInvalidInput,
-                       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this is no pod of a cluster; "
-                       "give --kubeconfig FILE"};
+    return base::Error{
+        base::ErrorCode::kInvalidInput,
+        "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this is no pod of a cluster; "
+        "give --kubeconfig FILE"};
   }
   AccessConfig config;
   config.server.host = host;
   const long number = std::strtol(port, nullptr, 10);
   if (number < 1 || number > 65535) {
-    return base::Error{base::ErrorCode::kInvalidInput, "KUBERNETES_SERVICE_PORT is '" + std::string(port) + "', no port"};
+    return base::Error{base::ErrorCode::kInvalidInput,
+                       "KUBERNETES_SERVICE_PORT is '" + std::string(port) + "', no port"};
   }
   config.server.port = static_cast<std::uint16_t>(number);
   config.token.path = std::string(kServiceAccount) + "token";
@@ -98,7 +101,8 @@ base::Result<AccessConfig> load_kubeconfig(base::Files& files, const std::string
   auto text = files.read(path, kMaxFileBytes);
   if (!text.ok()) return base::with_context("kubeconfig", std::move(text).error());
   const std::size_t slash = path.rfind('/');
-  auto config = parse_kubeconfig(*text, slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1)));
+  auto config = parse_kubeconfig(
+      *text, slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1)));
   if (!config.ok()) return base::with_context("kubeconfig " + path, std::move(config).error());
   return config;
 }

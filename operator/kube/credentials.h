@@ -1,6 +1,6 @@
-// Who we are and whom we trust: the server's address, the token, CA and client certificate. Files are read again as
-// the cluster rotates them; an empty or unreadable file keeps what was read before. Made by in_cluster() or
-// load_kubeconfig(); used by kube/client (token) and the transport (the rest). Thread safe.
+// Who we are and whom we trust: the server's address, the token, CA and client certificate. Files are read
+// again as the cluster rotates them; an empty or unreadable file keeps what was read before. Made by
+// in_cluster() or load_kubeconfig(); used by kube/client (token) and the transport (the rest). Thread safe.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Material {
 
 struct AccessConfig {
   ServerAddress server;
-  Material ca;           // PEM
+  Material ca;  // PEM
   Material token;
   Material certificate;  // PEM; with `key`
   Material key;
@@ -62,10 +62,11 @@ class Credentials {
   base::MonotonicTime token_read_{};
 };
 
-// Service account of this pod: KUBERNETES_SERVICE_HOST and _PORT (the IP: no DNS is needed) and the mounted files.
+// Service account of this pod: KUBERNETES_SERVICE_HOST and _PORT (the IP: no DNS is needed) and the mounted
+// files.
 base::Result<AccessConfig> in_cluster(base::Files& files);
-// The current context of a kubeconfig. exec, auth-provider, proxy-url, insecure-skip-tls-verify and the like are refused
-// by name with the entry they stand in; no plugin is ever run.
+// The current context of a kubeconfig. exec, auth-provider, proxy-url, insecure-skip-tls-verify and the like
+// are refused by name with the entry they stand in; no plugin is ever run.
 base::Result<AccessConfig> load_kubeconfig(base::Files& files, const std::string& path);
 // The same from text; relative paths are below `directory`.
 base::Result<AccessConfig> parse_kubeconfig(const std::string& text, const std::string& directory);

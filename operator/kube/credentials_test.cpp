@@ -11,9 +11,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string kubeconfig(const std::string& user, const std::string& cluster = "server: https://10.0.0.1:6443") {
-  return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\n"
-         "clusters:\n- name: k\n  cluster:\n    " + cluster + "\nusers:\n- name: u\n  user:\n    " + user + "\n";
+std::string kubeconfig(const std::string& user,
+                       const std::string& cluster = "server: https://10.0.0.1:6443") {
+  return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: k, "
+         "user: u}}\n"
+         "clusters:\n- name: k\n  cluster:\n    " +
+         cluster + "\nusers:\n- name: u\n  user:\n    " + user + "\n";
 }
 
 std::string error_of(const std::string& text) {
@@ -22,7 +25,11 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(Kubeconfig, reads_the_current_context) {
-  const auto config = parse_kubeconfig(kubeconfig("token: abc", "server: https://10.0.0.1:6443/k8s/\n    tls-server-name: api\n    certificate-authority: ca.crt"), "/d");
+  const auto config = parse_kubeconfig(
+      kubeconfig(
+          "token: abc",
+          "server: https://10.0.0.1:6443/k8s/\n    tls-server-name: api\n    certificate-authority: ca.crt"),
+      "/d");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_TRUE(config->server.tls);
   EXPECT_EQ(config->server.host, "10.0.0.1");
@@ -34,7 +41,8 @@ TEST(Kubeconfig, reads_the_current_context) {
 }
 
 TEST(Kubeconfig, decodes_inline_data) {
-  const auto config = parse_kubeconfig(kubeconfig("client-certificate-data: aGVsbG8=\n    client-key-data: d29ybGQh"), "/d");
+  const auto config =
+      parse_kubeconfig(kubeconfig("client-certificate-data: aGVsbG8=\n    client-key-data: d29ybGQh"), "/d");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->certificate.data, "hello");
   EXPECT_EQ(config->key.data, "world!");

@@ -11,10 +11,13 @@ namespace {
 using base::Json;
 using base::string_at;
 
-base::Error invalid(std::string message) { return {base::ErrorCode::kInvalidInput, std::move(message)}; }
+base::Error invalid(std::string message) {
+  return {base::ErrorCode::kInvalidInput, std::move(message)};
+}
 
 // The entry of `list` (clusters, users, contexts) with this name.
-base::Result<Json> entry(const Json& config, const std::string& list, const std::string& member, const std::string& name) {
+base::Result<Json> entry(const Json& config, const std::string& list, const std::string& member,
+                         const std::string& name) {
   for (const Json& item : base::child(config, list))
     if (string_at(item, "name") == name) return base::child(item, member);
   return invalid(list + " has no entry '" + name + "'");
@@ -28,7 +31,8 @@ std::string from_base64(const std::string& text, bool& valid) {
   std::array<int, 256> value{};
   value.fill(-1);
   const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (std::size_t i = 0; i < alphabet.size(); ++i) value[static_cast<unsigned char>(alphabet[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < alphabet.size(); ++i)
+    value[static_cast<unsigned char>(alphabet[i])] = static_cast<int>(i);
   std::string bytes;
   unsigned buffer = 0;
   int bits = 0;
@@ -61,18 +65,23 @@ base::Result<Material> material(const Json& from, const std::string& key, const 
 }
 
 // Settings that this client does not understand change who is talked to and as whom: refused, never ignored.
-base::Status refuse_unknown(const Json& from, std::initializer_list<std::string_view> known, const std::string& where) {
+base::Status refuse_unknown(const Json& from, std::initializer_list<std::string_view> known,
+                            const std::string& where) {
   if (!from.is_object()) return invalid(where + " is no map");
   for (const auto& [key, value] : from.items()) {
     bool found = false;
     for (const std::string_view name : known) found = found || key == name;
     if (!found)
-      return invalid("'" + key + "' in " + where + " is not supported; use a token, tokenFile or client certificate and certificate-authority");
+      return invalid(
+          "'" + key + "' in " + where +
+          " is not supported; use a token, tokenFile or client certificate and certificate-authority");
   }
   return {};
 }
 
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
 
 base::Result<ServerAddress> parse_server(const std::string& url) {
   ServerAddress server;
@@ -101,7 +110,8 @@ base::Result<ServerAddress> parse_server(const std::string& url) {
     rest = rest.substr(0, colon);
   }
   if (!rest.empty() && rest.front() == '[') rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty() || rest.find('@') != std::string::npos) return invalid("server '" + url + "' has no plain host name");
+  if (rest.empty() || rest.find('@') != std::string::npos)
+    return invalid("server '" + url + "' has no plain host name");
   server.host = rest;
   if (!server.tls && !is_loopback(server.host))
     return invalid("server '" + url + "': without TLS only this machine is talked to; use https://");
@@ -118,15 +128,19 @@ base::Result<AccessConfig> parse_kubeconfig(const std::string& text, const std::
   EVENKEEL_ASSIGN(const Json context, entry(config, "contexts", "context", context_name));
   const std::string cluster_name = string_at(context, "cluster"), user_name = string_at(context, "user");
   EVENKEEL_ASSIGN(const Json cluster, entry(config, "clusters", "cluster", cluster_name));
-  EVENKEEL_TRY(refuse_unknown(cluster, {"server", "certificate-authority", "certificate-authority-data", "tls-server-name", "extensions"},
-                              "cluster entry '" + cluster_name + "'"));
+  EVENKEEL_TRY(refuse_unknown(
+      cluster,
+      {"server", "certificate-authority", "certificate-authority-data", "tls-server-name", "extensions"},
+      "cluster entry '" + cluster_name + "'"));
   AccessConfig access;
   EVENKEEL_ASSIGN(access.server, parse_server(string_at(cluster, "server")));
   access.server.server_name = string_at(cluster, "tls-server-name");
   EVENKEEL_ASSIGN(access.ca, material(cluster, "certificate-authority", directory));
   if (user_name.empty()) return access;
   EVENKEEL_ASSIGN(const Json user, entry(config, "users", "user", user_name));
-  EVENKEEL_TRY(refuse_unknown(user, {"token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data", "extensions"},
+  EVENKEEL_TRY(refuse_unknown(user,
+                              {"token", "tokenFile", "client-certificate", "client-certificate-data",
+                               "client-key", "client-key-data", "extensions"},
                               "user entry '" + user_name + "'"));
   access.token = {string_at(user, "token"), absolute(directory, string_at(user, "tokenFile"))};
   EVENKEEL_ASSIGN(access.certificate, material(user, "client-certificate", directory));

@@ -1,4 +1,5 @@
-// Cuts a byte stream into lines, whatever pieces it arrives in. Used by the watch transport. Pure; one thread.
+// Cuts a byte stream into lines, whatever pieces it arrives in. Used by the watch transport. Pure; one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,9 @@ class LineFramer {
  private:
   std::size_t max_line_bytes_;
   std::string buffer_;
-  std::size_t start_ = 0;    // first byte not handed out
-  std::size_t scanned_ = 0;  // no line end in [start_, scanned_): a long line is searched once, not once a piece
+  std::size_t start_ = 0;  // first byte not handed out
+  std::size_t scanned_ =
+      0;  // no line end in [start_, scanned_): a long line is searched once, not once a piece
   bool overflowed_ = false;
 };
 

@@ -20,7 +20,8 @@ TEST(LineFramer, gives_the_same_lines_at_every_split) {
     for (std::size_t second = first; second <= text.size(); ++second) {
       LineFramer framer(1000);
       std::vector<std::string> lines;
-      for (const std::string& piece : {text.substr(0, first), text.substr(first, second - first), text.substr(second)}) {
+      for (const std::string& piece :
+           {text.substr(0, first), text.substr(first, second - first), text.substr(second)}) {
         framer.add(piece);
         for (std::string& line : drain(framer)) lines.push_back(std::move(line));
       }

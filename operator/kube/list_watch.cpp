@@ -17,8 +17,14 @@ bool has_cause(const Json& status, const std::string& reason) {
 
 }  // namespace
 
-ListWatch::ListWatch(ApiClient& client, ListWatchConfig config, ObjectStore& store, WatchObserver* observer, unsigned seed)
-    : client_(client), config_(std::move(config)), store_(store), observer_(observer), backoff_({}, seed), random_(seed) {}
+ListWatch::ListWatch(ApiClient& client, ListWatchConfig config, ObjectStore& store, WatchObserver* observer,
+                     unsigned seed)
+    : client_(client),
+      config_(std::move(config)),
+      store_(store),
+      observer_(observer),
+      backoff_({}, seed),
+      random_(seed) {}
 
 void ListWatch::run() {
   while (!client_.stopped()) {
@@ -27,17 +33,22 @@ void ListWatch::run() {
   }
 }
 
-base::Duration ListWatch::step() { return needs_list() ? list() : watch(); }
+base::Duration ListWatch::step() {
+  return needs_list() ? list() : watch();
+}
 
 void ListWatch::cancel() {
   const std::lock_guard lock(stream_mutex_);
   if (stream_) stream_->cancel();
 }
 
-base::Duration ListWatch::failed(const std::string& what, const std::string& message, std::optional<base::Duration> retry_after) {
+base::Duration ListWatch::failed(const std::string& what, const std::string& message,
+                                 std::optional<base::Duration> retry_after) {
   const base::Duration wait = retry_after.value_or(backoff_.next(client_.clock().now()));
   if (!client_.stopped()) {
-    base::log_warning(what, {{"resource", config_.resource.plural}, {"namespace", config_.name_space}, {"error", message},
+    base::log_warning(what, {{"resource", config_.resource.plural},
+                             {"namespace", config_.name_space},
+                             {"error", message},
                              {"retry_seconds", base::seconds(wait)}});
   }
   return wait;
@@ -48,7 +59,10 @@ void ListWatch::restarted(const std::string& reason) {
 }
 
 base::Duration ListWatch::list() {
-  ListQuery query{.name_space = config_.name_space, .label_selector = config_.label_selector, .limit = 500, .continue_token = ""};
+  ListQuery query{.name_space = config_.name_space,
+                  .label_selector = config_.label_selector,
+                  .limit = 500,
+                  .continue_token = ""};
   std::set<std::string> uids;
   std::string version;
   do {
@@ -77,9 +91,12 @@ base::Duration ListWatch::watch() {
   const int timeout = std::uniform_int_distribution(60, 90)(random_);
   const base::MonotonicTime begin = client_.clock().now();
   ApiClient::WatchOpening opening = client_.watch(config_.resource, {.name_space = config_.name_space,
-      .label_selector = config_.label_selector, .resource_version = version_, .timeout_seconds = timeout});
+                                                                     .label_selector = config_.label_selector,
+                                                                     .resource_version = version_,
+                                                                     .timeout_seconds = timeout});
   if (!opening.reply.ok()) {
-    const bool expired = opening.reply.code == ApiCode::kGone || has_cause(opening.reply.object, "ResourceVersionTooLarge") ||
+    const bool expired = opening.reply.code == ApiCode::kGone ||
+                         has_cause(opening.reply.object, "ResourceVersionTooLarge") ||
                          opening.reply.message.find("Too large resource version") != std::string::npos;
     if (expired) version_.clear();
     restarted(expired ? "expired" : "error");
@@ -111,7 +128,8 @@ ListWatch::WatchResult ListWatch::read(Stream& stream) {
     std::optional<WatchResult> end;
     if (!line.ok()) {
       // The server's orderly close and our own time limit are the normal ends of a watch.
-      const bool normal = line.error().code == base::ErrorCode::kAborted || line.error().code == base::ErrorCode::kDeadlineExceeded;
+      const bool normal = line.error().code == base::ErrorCode::kAborted ||
+                          line.error().code == base::ErrorCode::kDeadlineExceeded;
       end = WatchResult{normal ? End::kClosed : End::kError, line.error().message, std::nullopt, 0};
     } else {
       end = handle(*line);
@@ -127,10 +145,12 @@ ListWatch::WatchResult ListWatch::read(Stream& stream) {
 // The type is decoded before the object: the object of an ERROR is a Status, not a Pod.
 std::optional<ListWatch::WatchResult> ListWatch::handle(const std::string& line) {
   auto event = base::parse_json(line, {.max_bytes = 64u << 20, .max_depth = 128});
-  if (!event.ok()) return WatchResult{End::kError, "an event is no JSON: " + event.error().message, std::nullopt, 0};
+  if (!event.ok())
+    return WatchResult{End::kError, "an event is no JSON: " + event.error().message, std::nullopt, 0};
   const std::string type = base::string_at(*event, "type");
   const auto object = event->find("object");
-  if (object == event->end() || !object->is_object()) return WatchResult{End::kError, "an event of type '" + type + "' has no object", std::nullopt, 0};
+  if (object == event->end() || !object->is_object())
+    return WatchResult{End::kError, "an event of type '" + type + "' has no object", std::nullopt, 0};
   if (type == "ERROR") return handle_error(*object);
   if (observer_) {
     observer_->watch_event(config_.resource.plural, type);
@@ -154,9 +174,11 @@ ListWatch::WatchResult ListWatch::handle_error(const Json& status) const {
   const std::string reason = base::string_at(status, "reason");
   const std::int64_t code = base::int_at(status, "code");
   result.message = reason + ": " + base::string_at(status, "message");
-  if (code == 410 || reason == "Expired" || reason == "Gone" || has_cause(status, "ResourceVersionTooLarge")) result.end = End::kExpired;
+  if (code == 410 || reason == "Expired" || reason == "Gone" || has_cause(status, "ResourceVersionTooLarge"))
+    result.end = End::kExpired;
   const std::int64_t seconds = base::int_at(base::child(status, "details"), "retryAfterSeconds");
-  if (seconds > 0) result.retry_after = std::min<base::Duration>(std::chrono::seconds(seconds), std::chrono::seconds(30));
+  if (seconds > 0)
+    result.retry_after = std::min<base::Duration>(std::chrono::seconds(seconds), std::chrono::seconds(30));
   return result;
 }
 

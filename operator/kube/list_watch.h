@@ -1,6 +1,6 @@
-// Keeps one ObjectStore equal to what the API server holds: a consistent list, then watches from its version on. Used
-// by runtime, one per kind and namespace, each on a thread of its own. The store says what is; no event is lost or
-// passed on as one. `stop` from any thread.
+// Keeps one ObjectStore equal to what the API server holds: a consistent list, then watches from its version
+// on. Used by runtime, one per kind and namespace, each on a thread of its own. The store says what is; no
+// event is lost or passed on as one. `stop` from any thread.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,10 @@ namespace evenkeel::oper {
 class WatchObserver {
  public:
   virtual ~WatchObserver() = default;
-  virtual void watch_event(const std::string& resource, const std::string& type) = 0;     // ADDED, ..., BOOKMARK
-  virtual void watch_restarted(const std::string& resource, const std::string& reason) = 0;  // expired | closed | error
-  virtual void watch_alive(const std::string& resource) = 0;  // an event, a bookmark, an opening
+  virtual void watch_event(const std::string& resource, const std::string& type) = 0;  // ADDED, ..., BOOKMARK
+  virtual void watch_restarted(const std::string& resource,
+                               const std::string& reason) = 0;  // expired | closed | error
+  virtual void watch_alive(const std::string& resource) = 0;    // an event, a bookmark, an opening
 };
 
 struct ListWatchConfig {
@@ -58,7 +59,8 @@ class ListWatch {
   WatchResult read(Stream& stream);
   std::optional<WatchResult> handle(const std::string& line);
   WatchResult handle_error(const Json& status) const;
-  base::Duration failed(const std::string& what, const std::string& message, std::optional<base::Duration> retry_after);
+  base::Duration failed(const std::string& what, const std::string& message,
+                        std::optional<base::Duration> retry_after);
   void restarted(const std::string& reason);
 
   ApiClient& client_;

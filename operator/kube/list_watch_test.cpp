@@ -27,9 +27,13 @@ class CountingObserver : public WatchObserver {
 };
 
 Json pod(const std::string& name, const std::string& uid, int version, bool deleting = false) {
-  Json metadata{{"name", name}, {"namespace", "a"}, {"uid", uid}, {"resourceVersion", std::to_string(version)},
-                {"labels", {{"training.evenkeel.dev/job-uid", "job-1"}, {"training.evenkeel.dev/job-name", "t"}}},
-                {"managedFields", Json::array({"long"})}};
+  Json metadata{
+      {"name", name},
+      {"namespace", "a"},
+      {"uid", uid},
+      {"resourceVersion", std::to_string(version)},
+      {"labels", {{"training.evenkeel.dev/job-uid", "job-1"}, {"training.evenkeel.dev/job-name", "t"}}},
+      {"managedFields", Json::array({"long"})}};
   if (deleting) metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   return Json{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}};
 }
@@ -40,9 +44,13 @@ std::string page(const std::vector<Json>& items, int version, const std::string&
   return base::dump_json(Json{{"kind", "PodList"}, {"metadata", metadata}, {"items", items}});
 }
 
-std::string event(const std::string& type, const Json& object) { return base::dump_json(Json{{"type", type}, {"object", object}}) + "\n"; }
+std::string event(const std::string& type, const Json& object) {
+  return base::dump_json(Json{{"type", type}, {"object", object}}) + "\n";
+}
 
-const std::string kExpired = event("ERROR", Json{{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}, {"message", "too old resource version"}});
+const std::string kExpired = event(
+    "ERROR",
+    Json{{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}, {"message", "too old resource version"}});
 
 class ListWatchTest : public ::testing::Test {
  protected:
@@ -55,23 +63,30 @@ class ListWatchTest : public ::testing::Test {
       return reply;
     };
     transport.on_watch = [this](const HttpCall&) -> std::shared_ptr<Stream> {
-      if (watches.empty()) return std::make_shared<FakeStream>(failed_call(Outcome::kNotSent), std::vector<std::string>{}, base::ErrorCode::kUnavailable);
+      if (watches.empty())
+        return std::make_shared<FakeStream>(failed_call(Outcome::kNotSent), std::vector<std::string>{},
+                                            base::ErrorCode::kUnavailable);
       auto stream = watches.front();
       watches.pop_front();
       return stream;
     };
   }
 
-  void will_list(std::vector<Json> items, int version) { lists.push_back(answered(200, page(items, version))); }
+  void will_list(std::vector<Json> items, int version) {
+    lists.push_back(answered(200, page(items, version)));
+  }
   void will_watch(std::vector<std::string> pieces, base::ErrorCode end = base::ErrorCode::kAborted) {
     watches.push_back(std::make_shared<FakeStream>(answered(200, ""), std::move(pieces), end));
   }
-  void will_refuse_watch(int status, const std::string& body, std::map<std::string, std::string> headers = {}) {
-    watches.push_back(std::make_shared<FakeStream>(answered(status, body, std::move(headers)), std::vector<std::string>{}, base::ErrorCode::kAborted));
+  void will_refuse_watch(int status, const std::string& body,
+                         std::map<std::string, std::string> headers = {}) {
+    watches.push_back(std::make_shared<FakeStream>(answered(status, body, std::move(headers)),
+                                                   std::vector<std::string>{}, base::ErrorCode::kAborted));
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const Json& object : store.of_job("job-1")) all.push_back(base::string_at(base::child(object, "metadata"), "name"));
+    for (const Json& object : store.of_job("job-1"))
+      all.push_back(base::string_at(base::child(object, "metadata"), "name"));
     return all;
   }
 
@@ -183,7 +198,8 @@ TEST_F(ListWatchTest, an_orderly_close_reconnects_at_once_but_an_empty_short_wat
 TEST_F(ListWatchTest, a_cut_stream_backs_off_and_goes_on_from_the_last_event) {
   will_list({}, 10);
   list_watch.step();
-  will_watch({event("ADDED", pod("p0", "u0", 11)), "{\"type\":\"ADDED\",\"object\":{\"meta"}, base::ErrorCode::kUnavailable);
+  will_watch({event("ADDED", pod("p0", "u0", 11)), "{\"type\":\"ADDED\",\"object\":{\"meta"},
+             base::ErrorCode::kUnavailable);
   EXPECT_GE(list_watch.step(), 800ms);
   EXPECT_EQ(names(), std::vector<std::string>{"p0"});
   EXPECT_EQ(list_watch.version(), "11");

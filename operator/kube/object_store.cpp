@@ -72,7 +72,8 @@ void ObjectStore::put(Json object) {
   notify(changes);
 }
 
-void ObjectStore::erase_locked(std::map<std::string, Entry>::iterator entry, std::vector<StoreChange>& changes) {
+void ObjectStore::erase_locked(std::map<std::string, Entry>::iterator entry,
+                               std::vector<StoreChange>& changes) {
   StoreChange head = entry->second.head;
   head.type = ChangeType::kDeleted;
   head.deleting = true;
@@ -136,7 +137,8 @@ std::optional<Json> ObjectStore::get_by_name(const std::string& name_space, cons
   for (const std::string& uid : found->second) {
     const Entry& entry = by_uid_.at(uid);
     if (!best || (best->head.deleting && !entry.head.deleting) ||
-        (best->head.deleting == entry.head.deleting && compare_versions(entry.head.resource_version, best->head.resource_version) > 0))
+        (best->head.deleting == entry.head.deleting &&
+         compare_versions(entry.head.resource_version, best->head.resource_version) > 0))
       best = &entry;
   }
   return parse(*best);
@@ -153,7 +155,8 @@ std::vector<Json> ObjectStore::of_job(const std::string& job_uid) const {
       found.emplace_back(entry.head.name, parse(entry));
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Json> objects;
   for (auto& [name, object] : found) objects.push_back(std::move(object));
   return objects;

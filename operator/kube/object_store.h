@@ -1,6 +1,6 @@
-// What the watches have told: one store for each kind, by UID, so that a late event of an old object never touches its
-// successor of the same name. Objects lie as text (a tenth of the memory of parsed JSON) without managedFields.
-// Written by list_watch, read by runtime. Thread safe; the handler is called without the lock.
+// What the watches have told: one store for each kind, by UID, so that a late event of an old object never
+// touches its successor of the same name. Objects lie as text (a tenth of the memory of parsed JSON) without
+// managedFields. Written by list_watch, read by runtime. Thread safe; the handler is called without the lock.
 #pragma once
 
 #include <atomic>

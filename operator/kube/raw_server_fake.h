@@ -1,5 +1,5 @@
-// A server that does to each connection what a test says, byte by byte: for hostile answers. Listens on 127.0.0.1, any
-// free port. Tests only.
+// A server that does to each connection what a test says, byte by byte: for hostile answers. Listens on
+// 127.0.0.1, any free port. Tests only.
 #pragma once
 
 #include <arpa/inet.h>
@@ -70,11 +70,13 @@ class RawConnection {
 class RawServer {
  public:
   using Handler = std::function<void(RawConnection&)>;
-  explicit RawServer(Handler handler) : handler_(std::move(handler)), fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit RawServer(Handler handler)
+      : handler_(std::move(handler)), fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(fd_, 16) != 0) std::abort();
+    if (bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(fd_, 16) != 0)
+      std::abort();
     socklen_t size = sizeof address;
     getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);

@@ -24,7 +24,8 @@ using Buffer = concurrency::streams::streambuf<std::uint8_t>;
 using TlsStream = boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>;
 
 constexpr std::size_t kPieceBytes = 64u << 10;
-// C6: the library's own time-out is inactivity; ours ends calls long before. It only frees what we have given up.
+// C6: the library's own time-out is inactivity; ours ends calls long before. It only frees what we have given
+// up.
 constexpr std::chrono::seconds kRequestInactivity{60};
 
 // ---- TLS ----
@@ -73,7 +74,8 @@ bool is_ip(const std::string& host) {
 void check_subject(void* native_handle, const std::string& name) {
   SSL* ssl = static_cast<TlsStream*>(native_handle)->native_handle();
   X509_VERIFY_PARAM* parameters = SSL_get0_param(ssl);
-  X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  X509_VERIFY_PARAM_set_hostflags(parameters,
+                                  X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   if (is_ip(name)) {
     X509_VERIFY_PARAM_set1_ip_asc(parameters, name.c_str());
   } else {
@@ -95,7 +97,8 @@ http::client::http_client_config make_config(Credentials& credentials, base::Dur
   config.set_ssl_context_callback([&credentials](boost::asio::ssl::context& context) {
     prepare_tls(context.native_handle(), credentials);
   });
-  config.set_nativehandle_options([name](http::client::native_handle handle) { check_subject(handle, name); });
+  config.set_nativehandle_options(
+      [name](http::client::native_handle handle) { check_subject(handle, name); });
   return config;
 }
 
@@ -159,7 +162,8 @@ struct ReadResult {
 // One exchange: request out, head in, body piece by piece. One cancellation token each (C9).
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  Exchange(std::shared_ptr<http::client::http_client> client, const Credentials& credentials) : client_(std::move(client)), server_(credentials.server()) {}
+  Exchange(std::shared_ptr<http::client::http_client> client, const Credentials& credentials)
+      : client_(std::move(client)), server_(credentials.server()) {}
 
   HttpReply open(const HttpCall& call, base::MonotonicTime deadline) {
     auto box = std::make_shared<Mailbox<HeadResult>>();
@@ -188,7 +192,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     return take_head(*result->response);
   }
 
-  // Up to 64 KiB; the buffer belongs to this object, which the pool thread keeps alive while it may write to it.
+  // Up to 64 KiB; the buffer belongs to this object, which the pool thread keeps alive while it may write to
+  // it.
   base::Result<std::string_view> read(base::MonotonicTime deadline) {
     auto box = std::make_shared<Mailbox<ReadResult>>();
     try {
@@ -212,7 +217,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
       cancel();
       return base::Error{base::ErrorCode::kDeadlineExceeded, "the answer did not end in time"};
     }
-    if (!result->error.empty()) return base::Error{base::ErrorCode::kUnavailable, "reading the answer: " + result->error};
+    if (!result->error.empty())
+      return base::Error{base::ErrorCode::kUnavailable, "reading the answer: " + result->error};
     if (result->bytes == 0) {
       // The stream also ends, without an error, when the library gave up on the connection.
       EVENKEEL_TRY(completed(deadline));
@@ -241,7 +247,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     reply.status = response.status_code();
     for (const auto& [name, value] : response.headers()) {
       std::string lower = name;
-      std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::transform(lower.begin(), lower.end(), lower.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
       reply.headers[lower] = value;
     }
     body_ = response.body().streambuf();
@@ -304,7 +311,9 @@ void read_body(Exchange& exchange, HttpReply& reply, base::MonotonicTime deadlin
 class CpprestStream : public Stream {
  public:
   CpprestStream(std::shared_ptr<Exchange> exchange, const HttpCall& call, const WatchLimits& limits)
-      : exchange_(std::move(exchange)), limits_(limits), framer_(limits.max_line_bytes),
+      : exchange_(std::move(exchange)),
+        limits_(limits),
+        framer_(limits.max_line_bytes),
         deadline_(base::real_clock().now() + limits.deadline) {
     head_ = exchange_->open(call, std::min(deadline_, base::real_clock().now() + limits.idle_limit));
     if (head_.outcome == Outcome::kAnswered && head_.status != 200)
@@ -318,7 +327,8 @@ class CpprestStream : public Stream {
   base::Result<std::string> next_line() override {
     while (true) {
       if (auto line = framer_.next()) return std::move(*line);
-      if (framer_.overflowed()) return too_much("one event is larger than " + std::to_string(limits_.max_line_bytes));
+      if (framer_.overflowed())
+        return too_much("one event is larger than " + std::to_string(limits_.max_line_bytes));
       // C8: the library reads on without end while we are busy.
       if (exchange_->buffered_bytes() > limits_.max_buffered_bytes)
         return too_much("more is waiting to be read than " + std::to_string(limits_.max_buffered_bytes));
@@ -373,7 +383,9 @@ class CpprestTransport : public Transport {
 
 }  // namespace
 
-void init_transport_threads(int threads) { crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(threads)); }
+void init_transport_threads(int threads) {
+  crossplat::threadpool::initialize_with_threads(static_cast<std::size_t>(threads));
+}
 
 std::unique_ptr<Transport> make_cpprest_transport(Credentials& credentials) {
   return std::make_unique<CpprestTransport>(credentials);

@@ -1,5 +1,6 @@
-// The transport on cpprestsdk 2.10.18. That library gets no fixes any more, so everything it does is fenced: the table
-// of hazards C1-C23 is in the design notes of the Kubernetes client; the numbers in transport_cpprest.cpp refer to it.
+// The transport on cpprestsdk 2.10.18. That library gets no fixes any more, so everything it does is fenced:
+// the table of hazards C1-C23 is in the design notes of the Kubernetes client; the numbers in
+// transport_cpprest.cpp refer to it.
 #pragma once
 
 #include <memory>

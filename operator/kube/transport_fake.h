@@ -1,5 +1,5 @@
-// A transport that does what a test says: answers by a handler, streams from scripted pieces. Thread safe as long as the
-// handler is.
+// A transport that does what a test says: answers by a handler, streams from scripted pieces. Thread safe as
+// long as the handler is.
 #pragma once
 
 #include <deque>
@@ -52,9 +52,12 @@ class FakeStream : public Stream {
 
 class FakeTransport : public Transport {
  public:
-  std::function<HttpReply(const HttpCall&)> on_send = [](const HttpCall&) { return failed_call(Outcome::kNotSent); };
+  std::function<HttpReply(const HttpCall&)> on_send = [](const HttpCall&) {
+    return failed_call(Outcome::kNotSent);
+  };
   std::function<std::shared_ptr<Stream>(const HttpCall&)> on_watch = [](const HttpCall&) {
-    return std::make_shared<FakeStream>(failed_call(Outcome::kNotSent), std::vector<std::string>{}, base::ErrorCode::kUnavailable);
+    return std::make_shared<FakeStream>(failed_call(Outcome::kNotSent), std::vector<std::string>{},
+                                        base::ErrorCode::kUnavailable);
   };
 
   HttpReply send(const HttpCall& call, base::Duration, std::size_t) override {
@@ -78,6 +81,5 @@ class FakeTransport : public Transport {
   mutable std::mutex mutex_;
   std::vector<HttpCall> calls_;
 };
-
 
 }  // namespace evenkeel::oper

@@ -1,6 +1,6 @@
-// What a broken or hostile server can do to the transport: one suite for every implementation of the interface.
-// Passed: no crash, no partial event, Authorization stays on its host, memory under the cap, every call ends by its
-// deadline, a write is done, not sent, or reported unknown.
+// What a broken or hostile server can do to the transport: one suite for every implementation of the
+// interface. Passed: no crash, no partial event, Authorization stays on its host, memory under the cap, every
+// call ends by its deadline, a write is done, not sent, or reported unknown.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -29,14 +29,17 @@ class Rig {
   explicit Rig(RawServer::Handler handler) : server_(std::move(handler)) {}
   RawServer& server() { return server_; }
 
-  HttpReply send(base::Duration deadline = 5s, std::size_t max_bytes = 1u << 20, const std::string& method = "GET") {
+  HttpReply send(base::Duration deadline = 5s, std::size_t max_bytes = 1u << 20,
+                 const std::string& method = "GET") {
     HttpCall call{method, "/x?y=z", method == "POST" ? "{}" : "", "application/json", "Bearer secret"};
     const base::MonotonicTime begin = base::real_clock().now();
     HttpReply reply = transport_->send(call, deadline, max_bytes);
     took_ = base::real_clock().now() - begin;
     return reply;
   }
-  std::shared_ptr<Stream> watch(const WatchLimits& limits) { return transport_->watch({"GET", "/watch", "", "", "Bearer secret"}, limits); }
+  std::shared_ptr<Stream> watch(const WatchLimits& limits) {
+    return transport_->watch({"GET", "/watch", "", "", "Bearer secret"}, limits);
+  }
   base::Duration took() const { return took_; }
 
  private:
@@ -86,7 +89,8 @@ TEST(Transport, keeps_the_connection_for_the_next_request) {
     while (!c.read_request().empty()) c.write(kOk + "Content-Length: 2\r\n\r\n{}");
   });
   for (int i = 0; i < 5; ++i) EXPECT_EQ(rig.send().status, 200);
-  // The answer is ours a moment before its connection is back in the pool, so a quick caller may open a second one.
+  // The answer is ours a moment before its connection is back in the pool, so a quick caller may open a
+  // second one.
   EXPECT_LE(rig.server().accepted(), 2);
 }
 
@@ -94,7 +98,8 @@ TEST(Transport, a_redirect_is_an_answer_and_nobody_else_is_called) {
   RawServer other([](RawConnection& c) { c.read_request(); });
   Rig rig([&](RawConnection& c) {
     c.read_request();
-    c.write("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:" + std::to_string(other.port()) + "/\r\nContent-Length: 0\r\n\r\n");
+    c.write("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:" + std::to_string(other.port()) +
+            "/\r\nContent-Length: 0\r\n\r\n");
     c.hold();
   });
   EXPECT_EQ(rig.send().status, 302);
@@ -173,7 +178,8 @@ TEST(Transport, a_compressed_body_is_not_unfolded) {
   // 20 bytes of gzip that say they hold more: we never asked for it.
   Rig rig([](RawConnection& c) {
     c.read_request();
-    c.write(kOk + "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n" + std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0", 20));
+    c.write(kOk + "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n" +
+            std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0", 20));
     c.hold();
   });
   const HttpReply reply = rig.send(3s, 1000);
@@ -264,10 +270,12 @@ TEST(Transport, a_refused_watch_tells_its_status_and_words) {
   EXPECT_EQ(stream->head().body, "{\"a\":1");
 }
 
-// The library's own defects C4 and C5 cannot be cured from outside; only verified TLS keeps such servers away. They run
-// in a child of their own; what is asked is that it ends soon, with an error or an abort, and never with a made-up answer.
+// The library's own defects C4 and C5 cannot be cured from outside; only verified TLS keeps such servers
+// away. They run in a child of their own; what is asked is that it ends soon, with an error or an abort, and
+// never with a made-up answer.
 bool ended_without_an_answer(int status) {
-  if (WIFSIGNALED(status)) std::printf("known failure of this transport: the child died of signal %d\n", WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    std::printf("known failure of this transport: the child died of signal %d\n", WTERMSIG(status));
   return WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 

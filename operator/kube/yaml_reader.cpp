@@ -24,15 +24,18 @@ class Builder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { add(mark, Json(), false); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse(mark, "aliases are not accepted"); }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
     const bool plain_null = tag == "?" && (value.empty() || value == "~" || value == "null");
     add(mark, plain_null && !expects_key() ? Json() : Json(value), true);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
     open(mark, Json::array());
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
     open(mark, Json::object());
   }
   void OnMapEnd() override { close(); }
@@ -50,7 +53,9 @@ class Builder : public YAML::EventHandler {
     throw std::runtime_error("line " + std::to_string(mark.line + 1) + ": " + what);
   }
 
-  bool expects_key() const { return !levels_.empty() && levels_.back().value.is_object() && !levels_.back().has_key; }
+  bool expects_key() const {
+    return !levels_.empty() && levels_.back().value.is_object() && !levels_.back().has_key;
+  }
 
   void add(const YAML::Mark& mark, Json value, bool scalar) {
     if (++nodes_ > kMaxNodes) refuse(mark, "more than 100000 nodes");
@@ -101,7 +106,8 @@ class Builder : public YAML::EventHandler {
 
 base::Result<Json> read_yaml(const std::string& text) {
   if (text.size() > kMaxBytes)
-    return base::Error{base::ErrorCode::kInvalidInput, std::to_string(text.size()) + " bytes of YAML; at most 1 MiB"};
+    return base::Error{base::ErrorCode::kInvalidInput,
+                       std::to_string(text.size()) + " bytes of YAML; at most 1 MiB"};
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

@@ -12,7 +12,9 @@ using contract::Role;
 
 constexpr char kOwnPrefix[] = "EVENKEEL_";
 
-std::string path_in(const char* folder, const char* file) { return std::string(folder) + "/" + file; }
+std::string path_in(const char* folder, const char* file) {
+  return std::string(folder) + "/" + file;
+}
 
 void add_own(std::vector<EnvironmentVariable>& env, const JobPlan& plan, const PodPlan& pod) {
   const int rank = pod.role == Role::kWorker ? pod.rank * plan.ranks_per_pod : 0;
@@ -27,7 +29,8 @@ void add_own(std::vector<EnvironmentVariable>& env, const JobPlan& plan, const P
   env.push_back({contract::kEnvNodeName, "", "spec.nodeName"});
 }
 
-void add_for_foreign_programs(std::vector<EnvironmentVariable>& env, const JobPlan& plan, const PodPlan& pod) {
+void add_for_foreign_programs(std::vector<EnvironmentVariable>& env, const JobPlan& plan,
+                              const PodPlan& pod) {
   const std::vector<PodPlan> workers = workers_of(plan);
   const std::string master = workers.empty() ? "" : workers.front().address;
   const std::string port = std::to_string(contract::kDataPort);
@@ -45,7 +48,8 @@ void add_for_foreign_programs(std::vector<EnvironmentVariable>& env, const JobPl
   env.push_back({pet("MASTER_ADDR"), master, ""});
   env.push_back({pet("MASTER_PORT"), port, ""});
   std::string tensorflow = tf_config(plan, pod.rank);
-  if (tensorflow.size() <= kMaxTfConfigBytes) env.push_back({contract::kEnvTfConfig, std::move(tensorflow), ""});
+  if (tensorflow.size() <= kMaxTfConfigBytes)
+    env.push_back({contract::kEnvTfConfig, std::move(tensorflow), ""});
 }
 
 }  // namespace

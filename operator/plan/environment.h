@@ -1,5 +1,5 @@
-// The variables that differ from pod to pod (contract/env.h), so that the trainer and a user's own image find their
-// place. Called by operator/render, which puts them after the user's. Pure.
+// The variables that differ from pod to pod (contract/env.h), so that the trainer and a user's own image find
+// their place. Called by operator/render, which puts them after the user's. Pure.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct EnvironmentVariable {
   std::string field_path;  // downward API instead of `value`, where not empty
 };
 
-// Linux refuses to start a program with one variable of 128 KiB or more: beyond this size (about a thousand workers)
-// TF_CONFIG is left out rather than making a pod that cannot start.
+// Linux refuses to start a program with one variable of 128 KiB or more: beyond this size (about a thousand
+// workers) TF_CONFIG is left out rather than making a pod that cannot start.
 inline constexpr std::size_t kMaxTfConfigBytes = 96u << 10;
 
 // In a fixed order, no name twice.

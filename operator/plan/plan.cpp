@@ -17,7 +17,8 @@ PodPlan plan_pod(const contract::ObjectMeta& meta, Role role, int rank, std::int
   return pod;
 }
 
-contract::TrainerConfig plan_config(const contract::TrainingJob& job, std::int64_t attempt, std::int64_t incarnation) {
+contract::TrainerConfig plan_config(const contract::TrainingJob& job, std::int64_t attempt,
+                                    std::int64_t incarnation) {
   contract::TrainerConfig config;
   config.job_name = job.meta.name;
   config.job_namespace = job.meta.name_space;
@@ -60,13 +61,14 @@ std::vector<PodPlan> workers_of(const JobPlan& plan) {
 }
 
 std::string to_text(const JobPlan& plan) {
-  std::string text = "attempt " + std::to_string(plan.attempt) + ", incarnation " + std::to_string(plan.incarnation) +
-                     ", " + std::to_string(plan.ranks) + " ranks, service " + plan.service + ", configuration " +
-                     plan.config_map + ", key " + plan.secret + ", coordinator " + plan.config.coordinator_host + ":" +
+  std::string text = "attempt " + std::to_string(plan.attempt) + ", incarnation " +
+                     std::to_string(plan.incarnation) + ", " + std::to_string(plan.ranks) +
+                     " ranks, service " + plan.service + ", configuration " + plan.config_map + ", key " +
+                     plan.secret + ", coordinator " + plan.config.coordinator_host + ":" +
                      std::to_string(plan.config.coordinator_port) + "\n";
   for (const PodPlan& pod : plan.pods) {
-    text += std::string("  ") + contract::role_name(pod.role) + " " + std::to_string(pod.rank) + ": pod " + pod.name +
-            " at " + pod.address + "\n";
+    text += std::string("  ") + contract::role_name(pod.role) + " " + std::to_string(pod.rank) + ": pod " +
+            pod.name + " at " + pod.address + "\n";
   }
   return text;
 }

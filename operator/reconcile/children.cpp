@@ -42,12 +42,15 @@ const Json& trainer_container(const Json& status) {
   return named;
 }
 
-bool is_true(const Json& condition) { return base::string_at(condition, "status") == "True"; }
+bool is_true(const Json& condition) {
+  return base::string_at(condition, "status") == "True";
+}
 
 void read_labels(Pod& pod, const Json& labels) {
   pod.attempt = number_label(labels, contract::kLabelAttempt, 0);
   pod.incarnation = number_label(labels, contract::kLabelIncarnation, 0);
-  pod.rank = static_cast<int>(std::min<std::int64_t>(number_label(labels, contract::kLabelRank, -1), 1 << 20));
+  pod.rank =
+      static_cast<int>(std::min<std::int64_t>(number_label(labels, contract::kLabelRank, -1), 1 << 20));
   const auto role = contract::parse_role(base::string_at(labels, contract::kLabelRole));
   if (role.ok()) pod.role = *role;
 }
@@ -63,10 +66,11 @@ void read_container(Pod& pod, const Json& status) {
   if (pod.reason.empty()) pod.reason = base::string_at(terminated, "reason");
 }
 
-// Kubelet's and the eviction API's words for "not the program's fault". A pod that failed without an exit code never
-// ran, or ran on a node that cannot tell any more.
+// Kubelet's and the eviction API's words for "not the program's fault". A pod that failed without an exit
+// code never ran, or ran on a node that cannot tell any more.
 bool is_disrupted(const Pod& pod, const Json& conditions) {
-  static const std::vector<std::string> kReasons = {"Evicted", "NodeShutdown", "Shutdown", "NodeLost", "Preempting", "Preempted"};
+  static const std::vector<std::string> kReasons = {"Evicted",  "NodeShutdown", "Shutdown",
+                                                    "NodeLost", "Preempting",   "Preempted"};
   if (is_true(item_named(conditions, "type", "DisruptionTarget"))) return true;
   if (std::find(kReasons.begin(), kReasons.end(), pod.reason) != kReasons.end()) return true;
   if (pod.reason == "Terminated" && pod.message.find("shutdown") != std::string::npos) return true;
@@ -89,7 +93,8 @@ Pod read_pod(const Json& object) {
   pod.uid = base::string_at(metadata, "uid");
   pod.node = base::string_at(base::child(object, "spec"), "nodeName");
   read_labels(pod, base::child(metadata, "labels"));
-  pod.deletion_grace_seconds = std::clamp<std::int64_t>(base::int_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 20);
+  pod.deletion_grace_seconds =
+      std::clamp<std::int64_t>(base::int_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 20);
   pod.deletion_time = time_at(metadata, "deletionTimestamp");
   pod.phase = parse_phase(base::string_at(status, "phase"));
   const Json& ready = item_named(conditions, "type", "Ready");
@@ -104,8 +109,9 @@ Pod read_pod(const Json& object) {
   return pod;
 }
 
-Children sort_children(const contract::ObjectMeta& job, const std::vector<Json>& pods, const std::vector<Json>& services,
-                       const std::vector<Json>& config_maps, std::int64_t attempt) {
+Children sort_children(const contract::ObjectMeta& job, const std::vector<Json>& pods,
+                       const std::vector<Json>& services, const std::vector<Json>& config_maps,
+                       std::int64_t attempt) {
   Children children;
   for (const Json& object : pods) {
     if (!is_controlled_by(object, job.uid)) continue;
@@ -133,7 +139,8 @@ void keep_planned(Children& children, const JobPlan& plan) {
   std::vector<Pod> found = std::move(children.current);
   children.current.clear();
   for (Pod& pod : found) {
-    const auto planned = std::find_if(plan.pods.begin(), plan.pods.end(), [&](const PodPlan& p) { return p.name == pod.name; });
+    const auto planned = std::find_if(plan.pods.begin(), plan.pods.end(),
+                                      [&](const PodPlan& p) { return p.name == pod.name; });
     if (planned == plan.pods.end()) {
       children.older.push_back(std::move(pod));
       continue;

@@ -1,5 +1,5 @@
-// The job's pods as reconcile sees them: read once through a tolerant decoder, sorted into buckets by attempt. A pod
-// that is not controlled by this job's UID is not there. Pure.
+// The job's pods as reconcile sees them: read once through a tolerant decoder, sorted into buckets by
+// attempt. A pod that is not controlled by this job's UID is not there. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,21 @@ struct Pod {
   std::string name, uid, node;
   contract::Role role = contract::Role::kWorker;
   int rank = -1;
-  std::int64_t attempt = 0;      // 0: the label is missing or not a number
+  std::int64_t attempt = 0;  // 0: the label is missing or not a number
   std::int64_t incarnation = 0;
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
-  bool disrupted = false;        // the cluster took it away: DisruptionTarget, Evicted, node shutdown, never admitted
+  bool disrupted =
+      false;  // the cluster took it away: DisruptionTarget, Evicted, node shutdown, never admitted
   bool node_lost = false;
-  std::optional<WallTimeValue> deletion_time;    // when its grace is over
+  std::optional<WallTimeValue> deletion_time;  // when its grace is over
   std::int64_t deletion_grace_seconds = 0;
-  std::optional<WallTimeValue> finished_time;    // of the trainer's container
+  std::optional<WallTimeValue> finished_time;  // of the trainer's container
   std::optional<int> exit_code;
   std::string termination_message;
-  std::string reason, message;   // of the pod's own status
-  Json waiting;                  // {"reason", "message"} of the container, or an empty object
-  Json scheduled;                // the PodScheduled condition, or an empty object
+  std::string reason, message;  // of the pod's own status
+  Json waiting;                 // {"reason", "message"} of the container, or an empty object
+  Json scheduled;               // the PodScheduled condition, or an empty object
 
   bool deleting() const { return deletion_time.has_value(); }
   bool finished() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
@@ -55,11 +56,13 @@ struct Children {
 };
 
 Pod read_pod(const Json& object);
-Children sort_children(const contract::ObjectMeta& job, const std::vector<Json>& pods, const std::vector<Json>& services,
-                       const std::vector<Json>& config_maps, std::int64_t attempt);
+Children sort_children(const contract::ObjectMeta& job, const std::vector<Json>& pods,
+                       const std::vector<Json>& services, const std::vector<Json>& config_maps,
+                       std::int64_t attempt);
 
-// A pod of this attempt that the plan does not name (a label was edited, an older incarnation) is a stray: it goes the
-// way of the older ones. Role and rank of the others come from the plan, so no label can change them.
+// A pod of this attempt that the plan does not name (a label was edited, an older incarnation) is a stray: it
+// goes the way of the older ones. Role and rank of the others come from the plan, so no label can change
+// them.
 void keep_planned(Children& children, const JobPlan& plan);
 
 const Pod* pod_named(const std::vector<Pod>& pods, const std::string& name);

@@ -1,5 +1,5 @@
-// A small API server with one TrainingJob in it, moved by hand: reconcile's requests are applied, pods are stepped, time
-// is advanced, and after any write the operator may "crash". Reads as a timeline. Tests only.
+// A small API server with one TrainingJob in it, moved by hand: reconcile's requests are applied, pods are
+// stepped, time is advanced, and after any write the operator may "crash". Reads as a timeline. Tests only.
 #pragma once
 
 #include <map>
@@ -22,19 +22,25 @@ class ClusterFake {
   Decision step();
   // Steps until nothing is asked for. A crash is followed by a new operator that remembers nothing.
   ClusterFake& settle();
-  ClusterFake& crash_after(int writes) { writes_left_ = writes; return *this; }
-  ClusterFake& advance(int seconds) { now += std::chrono::seconds(seconds); return *this; }
+  ClusterFake& crash_after(int writes) {
+    writes_left_ = writes;
+    return *this;
+  }
+  ClusterFake& advance(int seconds) {
+    now += std::chrono::seconds(seconds);
+    return *this;
+  }
   ClusterFake& patch_spec(const std::string& patch);  // as an edit: raises the generation
 
   // Pods, by name without the incarnation: "t-worker-0". The newest of that name.
   Json& pod(const std::string& host_name);
   bool has_pod(const std::string& host_name) const;
-  ClusterFake& run(const std::string& host_name);                          // phase Running
+  ClusterFake& run(const std::string& host_name);  // phase Running
   ClusterFake& run_all();
   ClusterFake& exit(const std::string& host_name, int code, const std::string& message = "");
-  ClusterFake& erase_pod(const std::string& host_name);                    // gone without a trace
-  ClusterFake& delete_pod(const std::string& host_name);                   // somebody's kubectl delete
-  ClusterFake& end_deleted();                                              // the kubelet is done: deleted pods go
+  ClusterFake& erase_pod(const std::string& host_name);   // gone without a trace
+  ClusterFake& delete_pod(const std::string& host_name);  // somebody's kubectl delete
+  ClusterFake& end_deleted();                             // the kubelet is done: deleted pods go
   // The coordinator says that all ranks have joined; settled.
   ClusterFake& join_all(std::int64_t step = 10);
   contract::JobReport make_report(contract::JobStage stage, std::int64_t step) const;
@@ -47,7 +53,7 @@ class ClusterFake {
   std::int64_t attempt() const;
   int count(const std::string& what) const;  // "create Pod", "delete Pod", ...
   bool has_event(const std::string& reason) const;
-  std::string end_state() const;             // phase, counters, kinds of children: what must not depend on crashes
+  std::string end_state() const;  // phase, counters, kinds of children: what must not depend on crashes
 
   contract::TrainingJob job;
   WallTimeValue now{};
@@ -59,7 +65,7 @@ class ClusterFake {
   std::map<std::string, std::string> refuse_creates;  // "Pod/t-worker-0-1" -> the server's words
   std::vector<std::string> log;                       // "create Pod t-worker-0-1"
   std::vector<EventNote> events;
-  std::vector<std::string> broken;                    // invariants that did not hold
+  std::vector<std::string> broken;  // invariants that did not hold
   ReconcileOptions options;
 
  private:

@@ -12,15 +12,23 @@ namespace {
 
 constexpr int kManyRounds = 40;
 
-std::string name_of(const Json& object) { return base::string_at(base::child(object, "metadata"), "name"); }
+std::string name_of(const Json& object) {
+  return base::string_at(base::child(object, "metadata"), "name");
+}
 std::string attempt_of(const Json& object) {
   return base::string_at(base::at_path(object, {"metadata", "labels"}), contract::kLabelAttempt);
 }
-bool deleting(const Json& object) { return base::child(object, "metadata").contains("deletionTimestamp"); }
+bool deleting(const Json& object) {
+  return base::child(object, "metadata").contains("deletionTimestamp");
+}
 
 contract::TrainingJob make_job(const std::string& spec_patch) {
   Json manifest = contract::short_manifest();
-  manifest["metadata"] = {{"name", "t"}, {"namespace", "a"}, {"uid", "0123456789abcdef"}, {"resourceVersion", "1"}, {"generation", 1}};
+  manifest["metadata"] = {{"name", "t"},
+                          {"namespace", "a"},
+                          {"uid", "0123456789abcdef"},
+                          {"resourceVersion", "1"},
+                          {"generation", 1}};
   manifest["spec"].merge_patch(base::parse_json(spec_patch).value());
   auto job = contract::decode_job(manifest);
   if (!job.ok()) throw std::runtime_error(job.error().message);
@@ -111,7 +119,8 @@ bool ClusterFake::create(const Request& request) {
   Json object = request.body;
   object["metadata"]["uid"] = "uid-" + std::to_string(next_uid_++);
   std::vector<Json>& list = request.kind == "Pod" ? pods : request.kind == "Service" ? services : config_maps;
-  if (std::any_of(list.begin(), list.end(), [&](const Json& other) { return name_of(other) == request.name; })) {
+  if (std::any_of(list.begin(), list.end(),
+                  [&](const Json& other) { return name_of(other) == request.name; })) {
     broken.push_back("made twice: " + key);
     return true;
   }
@@ -141,13 +150,18 @@ void ClusterFake::remove(const Request& request) {
   }
   const bool stays = request.kind == "Pod" && keep_deleted && request.grace_seconds != 0;
   if (stays) return;
-  std::erase_if(list, [&](const Json& object) { return base::string_at(base::child(object, "metadata"), "uid") == request.uid; });
+  std::erase_if(list, [&](const Json& object) {
+    return base::string_at(base::child(object, "metadata"), "uid") == request.uid;
+  });
 }
 
 ClusterFake& ClusterFake::patch_spec(const std::string& patch) {
   Json manifest = contract::short_manifest();
-  manifest["metadata"] = {{"name", job.meta.name}, {"namespace", job.meta.name_space}, {"uid", job.meta.uid},
-                          {"resourceVersion", "2"}, {"generation", job.meta.generation + 1}};
+  manifest["metadata"] = {{"name", job.meta.name},
+                          {"namespace", job.meta.name_space},
+                          {"uid", job.meta.uid},
+                          {"resourceVersion", "2"},
+                          {"generation", job.meta.generation + 1}};
   manifest["spec"] = job.spec_json;
   manifest["spec"].merge_patch(base::parse_json(patch).value());
   manifest["status"] = job.status_json;
@@ -167,13 +181,15 @@ Json& ClusterFake::pod(const std::string& host_name) {
 }
 
 bool ClusterFake::has_pod(const std::string& host_name) const {
-  return std::any_of(pods.begin(), pods.end(), [&](const Json& object) { return name_of(object).starts_with(host_name + "-"); });
+  return std::any_of(pods.begin(), pods.end(),
+                     [&](const Json& object) { return name_of(object).starts_with(host_name + "-"); });
 }
 
 ClusterFake& ClusterFake::run(const std::string& host_name) {
   Json& object = pod(host_name);
   object["spec"]["nodeName"] = "node-1";
-  object["status"] = {{"phase", "Running"}, {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}};
+  object["status"] = {{"phase", "Running"},
+                      {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}};
   return *this;
 }
 
@@ -187,9 +203,12 @@ ClusterFake& ClusterFake::run_all() {
 ClusterFake& ClusterFake::exit(const std::string& host_name, int code, const std::string& message) {
   Json& object = pod(host_name);
   object["status"]["phase"] = code == 0 ? "Succeeded" : "Failed";
-  Json terminated = {{"exitCode", code}, {"reason", code == 0 ? "Completed" : "Error"}, {"finishedAt", base::to_rfc3339(now)}};
+  Json terminated = {{"exitCode", code},
+                     {"reason", code == 0 ? "Completed" : "Error"},
+                     {"finishedAt", base::to_rfc3339(now)}};
   if (!message.empty()) terminated["message"] = message;
-  object["status"]["containerStatuses"] = Json::array({{{"name", "trainer"}, {"state", {{"terminated", terminated}}}}});
+  object["status"]["containerStatuses"] =
+      Json::array({{{"name", "trainer"}, {"state", {{"terminated", terminated}}}}});
   return *this;
 }
 
@@ -236,8 +255,12 @@ ClusterFake& ClusterFake::join_all(std::int64_t step) {
   return settle();
 }
 
-std::string ClusterFake::phase() const { return base::string_at(status(), "phase"); }
-std::int64_t ClusterFake::attempt() const { return base::int_at(status(), "attempt"); }
+std::string ClusterFake::phase() const {
+  return base::string_at(status(), "phase");
+}
+std::int64_t ClusterFake::attempt() const {
+  return base::int_at(status(), "attempt");
+}
 
 namespace {
 const Json& find_condition(const Json& status, const std::string& type) {
@@ -249,25 +272,37 @@ const Json& find_condition(const Json& status, const std::string& type) {
 }
 }  // namespace
 
-std::string ClusterFake::condition(const std::string& type) const { return base::string_at(find_condition(status(), type), "status"); }
-std::string ClusterFake::condition_reason(const std::string& type) const { return base::string_at(find_condition(status(), type), "reason"); }
-std::string ClusterFake::condition_message(const std::string& type) const { return base::string_at(find_condition(status(), type), "message"); }
+std::string ClusterFake::condition(const std::string& type) const {
+  return base::string_at(find_condition(status(), type), "status");
+}
+std::string ClusterFake::condition_reason(const std::string& type) const {
+  return base::string_at(find_condition(status(), type), "reason");
+}
+std::string ClusterFake::condition_message(const std::string& type) const {
+  return base::string_at(find_condition(status(), type), "message");
+}
 
 int ClusterFake::count(const std::string& what) const {
-  return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) { return line.starts_with(what); }));
+  return static_cast<int>(
+      std::count_if(log.begin(), log.end(), [&](const std::string& line) { return line.starts_with(what); }));
 }
 
 bool ClusterFake::has_event(const std::string& reason) const {
-  return std::any_of(events.begin(), events.end(), [&](const EventNote& event) { return event.reason == reason; });
+  return std::any_of(events.begin(), events.end(),
+                     [&](const EventNote& event) { return event.reason == reason; });
 }
 
 std::string ClusterFake::end_state() const {
   const Json& restarts = base::child(status(), "restarts");
-  std::string text = phase() + " attempt " + std::to_string(attempt()) + " incarnation " + std::to_string(base::int_at(status(), "incarnation")) +
-                     " restarts " + std::to_string(base::int_at(restarts, "total")) + "/" + std::to_string(base::int_at(restarts, "countedTowardsMax")) +
-                     " services " + std::to_string(services.size()) + " configs " + std::to_string(config_maps.size()) + " pods";
+  std::string text = phase() + " attempt " + std::to_string(attempt()) + " incarnation " +
+                     std::to_string(base::int_at(status(), "incarnation")) + " restarts " +
+                     std::to_string(base::int_at(restarts, "total")) + "/" +
+                     std::to_string(base::int_at(restarts, "countedTowardsMax")) + " services " +
+                     std::to_string(services.size()) + " configs " + std::to_string(config_maps.size()) +
+                     " pods";
   std::vector<std::string> names;
-  for (const Json& object : pods) names.push_back(name_of(object) + ":" + base::string_at(base::child(object, "status"), "phase"));
+  for (const Json& object : pods)
+    names.push_back(name_of(object) + ":" + base::string_at(base::child(object, "status"), "phase"));
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) text += " " + name;
   return text;

@@ -30,8 +30,8 @@ Json to_json(const Conditions& conditions) {
   return list;
 }
 
-void set_condition(Conditions& conditions, const char* type, const ConditionText& text, std::int64_t generation,
-                   WallTimeValue now) {
+void set_condition(Conditions& conditions, const char* type, const ConditionText& text,
+                   std::int64_t generation, WallTimeValue now) {
   const auto known = conditions.find(type);
   const bool changed = known == conditions.end() || known->second.status != text.status ||
                        known->second.last_transition_time.empty();

@@ -1,4 +1,5 @@
-// The conditions of a job: one of each type, sorted, the time of transition kept while the status stays. Pure.
+// The conditions of a job: one of each type, sorted, the time of transition kept while the status stays.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,8 @@ struct ConditionText {
 };
 
 // Sets one condition. Its transition time moves only if the status changes. The message is made to fit.
-void set_condition(Conditions& conditions, const char* type, const ConditionText& text, std::int64_t generation,
-                   WallTimeValue now);
+void set_condition(Conditions& conditions, const char* type, const ConditionText& text,
+                   std::int64_t generation, WallTimeValue now);
 
 bool is_true(const Conditions& conditions, const char* type);
 // Empty if there is no such condition.

@@ -1,5 +1,5 @@
-// The operator dies after its n-th write, for every n, and starts again with an empty memory: the end is the same, and
-// nothing is made or deleted twice.
+// The operator dies after its n-th write, for every n, and starts again with an empty memory: the end is the
+// same, and nothing is made or deleted twice.
 #include <gtest/gtest.h>
 
 #include "operator/reconcile/cluster_fake.h"
@@ -11,7 +11,9 @@ using Scenario = void (*)(ClusterFake&);
 
 void succeeds(ClusterFake& c) {
   c.settle().run_all().settle().join_all();
-  c.exit("t-coordinator-0", 0, contract::termination_message(c.make_report(contract::JobStage::kCompleted, 100))).settle();
+  c.exit("t-coordinator-0", 0,
+         contract::termination_message(c.make_report(contract::JobStage::kCompleted, 100)))
+      .settle();
   c.advance(20).settle();
 }
 
@@ -51,7 +53,9 @@ const Named kScenarios[] = {{"succeeds", succeeds, "{}"},
                             {"fails", fails, R"({"cleanup": {"podPolicy": "All"}})"},
                             {"loses pods slowly", loses_pods_slowly, "{}"}};
 
-int writes_of(const ClusterFake& cluster) { return static_cast<int>(cluster.log.size()); }
+int writes_of(const ClusterFake& cluster) {
+  return static_cast<int>(cluster.log.size());
+}
 
 TEST(Crash, after_any_write_leads_to_the_same_end) {
   for (const Named& scenario : kScenarios) {
@@ -63,9 +67,12 @@ TEST(Crash, after_any_write_leads_to_the_same_end) {
       c.crash_after(n);
       scenario.play(c);
       EXPECT_EQ(c.end_state(), calm.end_state()) << scenario.name << ", crash after write " << n;
-      EXPECT_EQ(c.count("create Pod"), calm.count("create Pod")) << scenario.name << ", crash after write " << n;
-      EXPECT_EQ(c.count("delete Pod"), calm.count("delete Pod")) << scenario.name << ", crash after write " << n;
-      EXPECT_TRUE(c.broken.empty()) << scenario.name << ", crash after write " << n << ": " << c.broken.front();
+      EXPECT_EQ(c.count("create Pod"), calm.count("create Pod"))
+          << scenario.name << ", crash after write " << n;
+      EXPECT_EQ(c.count("delete Pod"), calm.count("delete Pod"))
+          << scenario.name << ", crash after write " << n;
+      EXPECT_TRUE(c.broken.empty()) << scenario.name << ", crash after write " << n << ": "
+                                    << c.broken.front();
     }
   }
 }

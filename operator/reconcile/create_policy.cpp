@@ -9,10 +9,13 @@
 namespace evenkeel::oper {
 namespace {
 
-std::string name_of(const Json& object) { return base::string_at(base::child(object, "metadata"), "name"); }
+std::string name_of(const Json& object) {
+  return base::string_at(base::child(object, "metadata"), "name");
+}
 
 bool has(const std::vector<Json>& objects, const std::string& name) {
-  return std::any_of(objects.begin(), objects.end(), [&](const Json& object) { return name_of(object) == name; });
+  return std::any_of(objects.begin(), objects.end(),
+                     [&](const Json& object) { return name_of(object) == name; });
 }
 
 Request create(Json body, const std::string& reason) {
@@ -27,16 +30,20 @@ Request create(Json body, const std::string& reason) {
 
 }  // namespace
 
-std::vector<Request> missing_objects(const contract::TrainingJob& job, const JobPlan& plan, const Children& children,
-                                     bool secret_made, const ReconcileOptions& options) {
+std::vector<Request> missing_objects(const contract::TrainingJob& job, const JobPlan& plan,
+                                     const Children& children, bool secret_made,
+                                     const ReconcileOptions& options) {
   std::vector<Request> requests;
   const std::string attempt = "attempt " + std::to_string(plan.attempt);
   if (!secret_made) requests.push_back(create(render_secret(job, plan), "the job's key, made once"));
-  if (!has(children.services, plan.service)) requests.push_back(create(render_service(job, plan), "the pods' names"));
-  if (!has(children.config_maps, plan.config_map)) requests.push_back(create(render_config_map(job, plan), "configuration of " + attempt));
+  if (!has(children.services, plan.service))
+    requests.push_back(create(render_service(job, plan), "the pods' names"));
+  if (!has(children.config_maps, plan.config_map))
+    requests.push_back(create(render_config_map(job, plan), "configuration of " + attempt));
   const PodDefaults defaults{options.trainer_image, options.pod_defaults};
   for (const PodPlan& pod : plan.pods) {
-    if (pod_named(children.current, pod.name) == nullptr) requests.push_back(create(render_pod(job, plan, pod, defaults), attempt));
+    if (pod_named(children.current, pod.name) == nullptr)
+      requests.push_back(create(render_pod(job, plan, pod, defaults), attempt));
   }
   return requests;
 }
@@ -44,7 +51,8 @@ std::vector<Request> missing_objects(const contract::TrainingJob& job, const Job
 std::vector<Request> stale_config_maps(const JobPlan& plan, const Children& children) {
   std::vector<Request> requests;
   for (const Json& object : children.config_maps) {
-    if (name_of(object) != plan.config_map) requests.push_back(delete_object("ConfigMap", object, "of an earlier attempt"));
+    if (name_of(object) != plan.config_map)
+      requests.push_back(delete_object("ConfigMap", object, "of an earlier attempt"));
   }
   return requests;
 }

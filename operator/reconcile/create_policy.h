@@ -1,5 +1,6 @@
-// What is missing of an attempt, as requests in the order in which peers need it: key, Service, configuration, then the
-// coordinator and the workers. Called by reconcile once nothing of an earlier attempt is left. Pure.
+// What is missing of an attempt, as requests in the order in which peers need it: key, Service,
+// configuration, then the coordinator and the workers. Called by reconcile once nothing of an earlier attempt
+// is left. Pure.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,9 @@
 
 namespace evenkeel::oper {
 
-std::vector<Request> missing_objects(const contract::TrainingJob& job, const JobPlan& plan, const Children& children,
-                                     bool secret_made, const ReconcileOptions& options);
+std::vector<Request> missing_objects(const contract::TrainingJob& job, const JobPlan& plan,
+                                     const Children& children, bool secret_made,
+                                     const ReconcileOptions& options);
 
 // Configurations of earlier attempts: no pod mounts them any more.
 std::vector<Request> stale_config_maps(const JobPlan& plan, const Children& children);

@@ -5,7 +5,8 @@
 namespace evenkeel::oper {
 namespace {
 
-// The wait for the first common step began when the job was made or last resumed: that is when Suspended became False.
+// The wait for the first common step began when the job was made or last resumed: that is when Suspended
+// became False.
 std::optional<WallTimeValue> started(const JobStatus& status) {
   const auto suspended = status.conditions.find(kConditionSuspended);
   if (suspended == status.conditions.end()) return status.start_time;
@@ -21,9 +22,10 @@ std::optional<ConditionText> passed_deadline(const contract::TrainingJobSpec& sp
     const std::int64_t active = active_seconds(before, now);
     const std::int64_t left = spec.active_deadline_seconds - active;
     if (left <= 0) {
-      return ConditionText{true, "DeadlineExceeded", "the job was active for " + std::to_string(active) +
-                                                         " s; deadlines.activeSeconds is " +
-                                                         std::to_string(spec.active_deadline_seconds)};
+      return ConditionText{true, "DeadlineExceeded",
+                           "the job was active for " + std::to_string(active) +
+                               " s; deadlines.activeSeconds is " +
+                               std::to_string(spec.active_deadline_seconds)};
     }
     wake.by(now + std::chrono::seconds(left));
   }
@@ -33,8 +35,11 @@ std::optional<ConditionText> passed_deadline(const contract::TrainingJobSpec& sp
     const WallTimeValue end = *since + std::chrono::seconds(spec.start_deadline_seconds);
     if (end <= now) {
       return ConditionText{true, "StartDeadlineExceeded",
-                           "not all ranks joined within deadlines.startSeconds = " + std::to_string(spec.start_deadline_seconds) +
-                               "; " + (status.conditions.contains(kConditionPodsReady) ? status.conditions.at(kConditionPodsReady).message : "")};
+                           "not all ranks joined within deadlines.startSeconds = " +
+                               std::to_string(spec.start_deadline_seconds) + "; " +
+                               (status.conditions.contains(kConditionPodsReady)
+                                    ? status.conditions.at(kConditionPodsReady).message
+                                    : "")};
     }
     wake.by(end);
   }

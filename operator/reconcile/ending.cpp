@@ -11,7 +11,9 @@ using contract::PodCleanPolicy;
 // Workers end by themselves right after their coordinator; deleting them at once would lose their last lines.
 constexpr std::chrono::seconds kWorkersEnd{10};
 
-bool succeeded(const Pod& pod) { return pod.phase == PodPhase::kSucceeded && pod.exit_code.value_or(0) == 0; }
+bool succeeded(const Pod& pod) {
+  return pod.phase == PodPhase::kSucceeded && pod.exit_code.value_or(0) == 0;
+}
 
 void end(Turn& turn, Phase phase, const std::string& reason, const std::string& message) {
   turn.status.phase = phase;
@@ -54,13 +56,16 @@ bool is_too_early(Turn& turn) {
 }
 
 void remove_objects(Turn& turn) {
-  for (const Json& object : turn.children.services) turn.request({delete_object("Service", object, "podPolicy All")});
-  for (const Json& object : turn.children.config_maps) turn.request({delete_object("ConfigMap", object, "podPolicy All")});
+  for (const Json& object : turn.children.services)
+    turn.request({delete_object("Service", object, "podPolicy All")});
+  for (const Json& object : turn.children.config_maps)
+    turn.request({delete_object("ConfigMap", object, "podPolicy All")});
 }
 
 void remove_job(Turn& turn) {
   if (!turn.job.spec.ttl_seconds_after_finished || !turn.status.completion_time) return;
-  const WallTimeValue due = *turn.status.completion_time + std::chrono::seconds(*turn.job.spec.ttl_seconds_after_finished);
+  const WallTimeValue due =
+      *turn.status.completion_time + std::chrono::seconds(*turn.job.spec.ttl_seconds_after_finished);
   if (due > turn.now) {
     turn.wake.by(due);
     return;
@@ -88,7 +93,8 @@ const Pod* finished_coordinator(const Turn& turn) {
   if (own != nullptr && succeeded(*own)) return own;
   if (turn.status.phase != Phase::kRestarting) return nullptr;
   for (const Pod& pod : turn.children.older) {
-    const bool last = pod.role == contract::Role::kCoordinator && pod.attempt == turn.status.attempt - 1 && pod.attempt > 0;
+    const bool last =
+        pod.role == contract::Role::kCoordinator && pod.attempt == turn.status.attempt - 1 && pod.attempt > 0;
     if (last && succeeded(pod)) return &pod;
   }
   return nullptr;

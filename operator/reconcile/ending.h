@@ -1,5 +1,5 @@
-// How a job ends, and what is left to do then: Succeeded and Failed are written first and never change, then comes
-// clean-up, then the time to live. Called by reconcile. Pure.
+// How a job ends, and what is left to do then: Succeeded and Failed are written first and never change, then
+// comes clean-up, then the time to live. Called by reconcile. Pure.
 #pragma once
 
 #include "operator/reconcile/turn.h"
@@ -13,7 +13,8 @@ void succeed(Turn& turn, const Pod& coordinator);
 // `reason` and `message` become the condition Failed.
 void fail(Turn& turn, const std::string& reason, const std::string& message);
 
-// REQUIRES: a terminal phase. Requests for what podPolicy and ttlSecondsAfterFinished ask; nothing is ever created.
+// REQUIRES: a terminal phase. Requests for what podPolicy and ttlSecondsAfterFinished ask; nothing is ever
+// created.
 void clean_up(Turn& turn);
 
 }  // namespace evenkeel::oper

@@ -22,7 +22,8 @@ bool ended_by_itself(const Pod& pod) {
 }
 
 Failure failure_of(const Pod& pod) {
-  Failure failure{pod.name, pod.uid, pod.node, pod.role, pod.rank, pod.attempt, std::nullopt, pod.disrupted, pod.reason, "", pod.finished_time};
+  Failure failure{pod.name,     pod.uid,       pod.node,   pod.role, pod.rank,         pod.attempt,
+                  std::nullopt, pod.disrupted, pod.reason, "",       pod.finished_time};
   if (pod.phase == PodPhase::kFailed && ended_by_itself(pod)) {
     failure.exit_code = pod.exit_code;
     failure.message = contract::parse_worker_termination(pod.termination_message).reason;
@@ -66,7 +67,8 @@ std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& pl
   return failures;
 }
 
-std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods, const std::vector<std::string>& handled) {
+std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,
+                                              const std::vector<std::string>& handled) {
   std::vector<Failure> failures;
   for (const Pod& pod : pods) {
     const bool own_end = pod.phase == PodPhase::kFailed && pod.exit_code && ended_by_itself(pod);
@@ -88,9 +90,11 @@ Json last_failure_json(const Failure& failure, WallTimeValue now) {
 
 std::string describe(const Failure& failure) {
   std::string text = "pod " + failure.pod + " (";
-  text += failure.role == contract::Role::kWorker ? "rank " + std::to_string(failure.rank) : contract::role_name(failure.role);
+  text += failure.role == contract::Role::kWorker ? "rank " + std::to_string(failure.rank)
+                                                  : contract::role_name(failure.role);
   if (!failure.node.empty()) text += ", node " + failure.node;
-  text += failure.exit_code ? ") exited " + std::to_string(*failure.exit_code) : ") was lost, " + failure.reason;
+  text +=
+      failure.exit_code ? ") exited " + std::to_string(*failure.exit_code) : ") was lost, " + failure.reason;
   return failure.message.empty() ? text : text + ": " + fit_text(failure.message, kMessageBytes);
 }
 

@@ -73,9 +73,11 @@ IncidentResult look_back(Turn& turn) {
 }  // namespace
 
 IncidentResult handle_incident(Turn& turn) {
-  const bool were_up = is_true(turn.before.conditions, kConditionPodsReady) && turn.before.attempt == turn.status.attempt;
-  const std::vector<Failure> failures = failures_of(turn.children.current, turn.plan, were_up ? Missing::kGone : Missing::kNotMadeYet,
-                                                    turn.status.restarts.handled);
+  const bool were_up =
+      is_true(turn.before.conditions, kConditionPodsReady) && turn.before.attempt == turn.status.attempt;
+  const std::vector<Failure> failures =
+      failures_of(turn.children.current, turn.plan, were_up ? Missing::kGone : Missing::kNotMadeYet,
+                  turn.status.restarts.handled);
   if (failures.empty()) return look_back(turn);
   const Verdict verdict = judge(turn.job.spec.restart, failures);
   if (verdict.action == RestartAction::kRestart) {
@@ -93,7 +95,8 @@ IncidentResult handle_incident(Turn& turn) {
   }
   const int limit = turn.job.spec.restart.max_restarts;
   if (verdict.action == RestartAction::kRestart && turn.status.restarts.counted >= limit) {
-    fail(turn, "MaxRestartsExceeded", describe(culprit) + "; restart.maxRestarts = " + std::to_string(limit) + " is used up");
+    fail(turn, "MaxRestartsExceeded",
+         describe(culprit) + "; restart.maxRestarts = " + std::to_string(limit) + " is used up");
     return IncidentResult::kEnded;
   }
   restart(turn, failures, verdict);

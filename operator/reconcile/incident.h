@@ -1,5 +1,5 @@
-// An incident: pods of the attempt failed or went away. It leads to one restart, to the end of the job, or to a short
-// wait for the pod that is the cause. Called by reconcile. Pure.
+// An incident: pods of the attempt failed or went away. It leads to one restart, to the end of the job, or to
+// a short wait for the pod that is the cause. Called by reconcile. Pure.
 #pragma once
 
 #include "operator/reconcile/turn.h"

@@ -19,13 +19,14 @@ bool has_started(const Pod& pod) {
 
 }  // namespace
 
-std::optional<contract::JobReport> report_of_attempt(const std::optional<contract::JobReport>& report, const std::string& job_uid,
-                                                     std::int64_t attempt) {
+std::optional<contract::JobReport> report_of_attempt(const std::optional<contract::JobReport>& report,
+                                                     const std::string& job_uid, std::int64_t attempt) {
   if (!report || report->job_uid != job_uid || report->attempt != attempt) return std::nullopt;
   return report;
 }
 
-Phase next_phase(Phase before, const std::vector<Pod>& pods, const std::optional<contract::JobReport>& report) {
+Phase next_phase(Phase before, const std::vector<Pod>& pods,
+                 const std::optional<contract::JobReport>& report) {
   if (before == Phase::kRunning || (report && all_joined(*report))) return Phase::kRunning;
   if (before == Phase::kRestarting) return Phase::kRestarting;
   return std::any_of(pods.begin(), pods.end(), has_started) ? Phase::kStarting : Phase::kPending;

@@ -1,5 +1,5 @@
-// The phase of a job that is neither over nor suspended. It tells the truth: Running is said by the coordinator's report,
-// never guessed from pods. Called by reconcile. Pure.
+// The phase of a job that is neither over nor suspended. It tells the truth: Running is said by the
+// coordinator's report, never guessed from pods. Called by reconcile. Pure.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,12 @@
 namespace evenkeel::oper {
 
 // The report, if it is of this job and attempt; a late one of an earlier attempt says nothing.
-std::optional<contract::JobReport> report_of_attempt(const std::optional<contract::JobReport>& report, const std::string& job_uid,
-                                                     std::int64_t attempt);
+std::optional<contract::JobReport> report_of_attempt(const std::optional<contract::JobReport>& report,
+                                                     const std::string& job_uid, std::int64_t attempt);
 
-// `before`: the phase as stored. Running lasts until an incident, whether reports arrive or not; Restarting until all
-// ranks have joined again.
-Phase next_phase(Phase before, const std::vector<Pod>& pods, const std::optional<contract::JobReport>& report);
+// `before`: the phase as stored. Running lasts until an incident, whether reports arrive or not; Restarting
+// until all ranks have joined again.
+Phase next_phase(Phase before, const std::vector<Pod>& pods,
+                 const std::optional<contract::JobReport>& report);
 
 }  // namespace evenkeel::oper

@@ -20,15 +20,19 @@ bool one_of(const std::string& name, const std::vector<std::string>& names) {
 }
 
 Trouble trouble_of_container(const Pod& pod) {
-  static const std::vector<std::string> kPull = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+  static const std::vector<std::string> kPull = {"ErrImagePull",      "ImagePullBackOff",
+                                                 "InvalidImageName",  "ErrImageNeverPull",
                                                  "ImageInspectError", "RegistryUnavailable"};
-  static const std::vector<std::string> kConfig = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"};
+  static const std::vector<std::string> kConfig = {"CreateContainerConfigError", "CreateContainerError",
+                                                   "RunContainerError"};
   const std::string why = base::string_at(pod.waiting, "reason");
   const std::string message = base::string_at(pod.waiting, "message");
   const std::string words = message.empty() ? why : why + ": " + message;
   if (one_of(why, kPull)) return {kReasonImagePull, words};
   if (one_of(why, kConfig)) return {kReasonContainerConfig, words};
-  return {kReasonStarting, why.empty() ? "starting" : words + " (an image or a volume may be on its way: kubectl describe pod)"};
+  return {kReasonStarting, why.empty()
+                               ? "starting"
+                               : words + " (an image or a volume may be on its way: kubectl describe pod)"};
 }
 
 Trouble trouble_of(const Pod& pod) {
@@ -44,8 +48,8 @@ Trouble trouble_of(const Pod& pod) {
 
 // What a person must look at comes first.
 int urgency(const std::string& reason) {
-  static const std::vector<std::string> kOrder = {kReasonContainerConfig, kReasonImagePull, kReasonUnschedulable, kReasonStarting,
-                                                  kReasonScheduling};
+  static const std::vector<std::string> kOrder = {kReasonContainerConfig, kReasonImagePull,
+                                                  kReasonUnschedulable, kReasonStarting, kReasonScheduling};
   return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), reason) - kOrder.begin());
 }
 
@@ -59,11 +63,12 @@ ConditionText judge_refusals(const JobPlan& plan, std::size_t there, const Obser
   const auto& [what, words] = *observed.create_errors.begin();
   const bool quota = words.find("quota") != std::string::npos;
   return {false, quota ? kReasonQuota : kReasonCreateFailed,
-          std::to_string(plan.pods.size() - there) + " of " + std::to_string(plan.pods.size()) + " pods are missing; creating " +
-              what + ": " + words};
+          std::to_string(plan.pods.size() - there) + " of " + std::to_string(plan.pods.size()) +
+              " pods are missing; creating " + what + ": " + words};
 }
 
-ConditionText judge_troubles(const JobPlan& plan, const std::vector<Pod>& pods, WallTimeValue now, Wake& wake) {
+ConditionText judge_troubles(const JobPlan& plan, const std::vector<Pod>& pods, WallTimeValue now,
+                             Wake& wake) {
   std::vector<std::string> lines;
   std::string reason;
   std::size_t up = 0;
@@ -98,8 +103,8 @@ std::string name_some(const std::vector<std::string>& names, std::size_t limit) 
   return text;
 }
 
-ConditionText judge_pods(const JobPlan& plan, const std::vector<Pod>& pods, const Observed& observed, WallTimeValue now,
-                         Wake& wake) {
+ConditionText judge_pods(const JobPlan& plan, const std::vector<Pod>& pods, const Observed& observed,
+                         WallTimeValue now, Wake& wake) {
   if (pods.size() < plan.pods.size()) {
     ConditionText refused = judge_refusals(plan, pods.size(), observed);
     if (!refused.reason.empty()) return refused;

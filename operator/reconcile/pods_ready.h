@@ -1,6 +1,6 @@
-// The condition PodsReady: whether all pods of the attempt run, and if not, the one sentence that says why, in the
-// words of the scheduler, the kubelet or the API server. Its reason is also what time_accounting.h books waiting under.
-// Called by reconcile. Pure.
+// The condition PodsReady: whether all pods of the attempt run, and if not, the one sentence that says why,
+// in the words of the scheduler, the kubelet or the API server. Its reason is also what time_accounting.h
+// books waiting under. Called by reconcile. Pure.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ inline constexpr char kReasonTerminating[] = "Terminating";
 inline constexpr char kReasonBackOff[] = "BackOff";
 inline constexpr char kReasonAllRunning[] = "AllRunning";
 
-ConditionText judge_pods(const JobPlan& plan, const std::vector<Pod>& pods, const Observed& observed, WallTimeValue now,
-                         Wake& wake);
+ConditionText judge_pods(const JobPlan& plan, const std::vector<Pod>& pods, const Observed& observed,
+                         WallTimeValue now, Wake& wake);
 
 // "a, b, c and 5 more"
 std::string name_some(const std::vector<std::string>& names, std::size_t limit = 4);

@@ -12,11 +12,14 @@ namespace {
 
 using contract::RestartAction;
 
-WallTimeValue at(int seconds) { return base::parse_rfc3339("2026-01-01T00:00:00Z").value() + std::chrono::seconds(seconds); }
+WallTimeValue at(int seconds) {
+  return base::parse_rfc3339("2026-01-01T00:00:00Z").value() + std::chrono::seconds(seconds);
+}
 
 contract::RestartSpec default_rules() {
   contract::RestartSpec restart;
-  restart.rules = {{{64, 65, 69, 76, 78}, false, RestartAction::kFailJob}, {{}, true, RestartAction::kRestartIgnoringLimit}};
+  restart.rules = {{{64, 65, 69, 76, 78}, false, RestartAction::kFailJob},
+                   {{}, true, RestartAction::kRestartIgnoringLimit}};
   return restart;
 }
 
@@ -63,7 +66,8 @@ TEST(RestartPolicy, own_rules_replace_the_default) {
 
 TEST(RestartPolicy, waits_grow_from_nothing_to_five_minutes) {
   const std::int64_t expected[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300};
-  for (std::int64_t n = 0; n < 12; ++n) EXPECT_EQ(restart_delay(n, std::nullopt, at(0)).count(), expected[n]) << n;
+  for (std::int64_t n = 0; n < 12; ++n)
+    EXPECT_EQ(restart_delay(n, std::nullopt, at(0)).count(), expected[n]) << n;
   EXPECT_EQ(restart_delay(1000000, std::nullopt, at(0)).count(), 300);
   EXPECT_EQ(restart_delay(9, at(0), at(600)).count(), 0);
   EXPECT_EQ(restart_delay(9, at(0), at(599)).count(), 256);
@@ -78,7 +82,8 @@ TEST(RestartPolicy, only_a_lost_peer_is_waited_on_and_not_for_long) {
   EXPECT_EQ(wait_for_cause({exited(75)}, {running, over}, at(5)), std::nullopt);
   EXPECT_EQ(wait_for_cause({exited(75)}, {over}, at(1)), std::nullopt);
   EXPECT_EQ(wait_for_cause({exited(75), exited(70)}, {running, over}, at(1)), std::nullopt);
-  EXPECT_EQ(wait_for_cause({exited(75)}, {running, over}, at(-100)), std::nullopt) << "a node's clock is ahead";
+  EXPECT_EQ(wait_for_cause({exited(75)}, {running, over}, at(-100)), std::nullopt)
+      << "a node's clock is ahead";
 }
 
 JobStatus status_at(Phase phase, const std::string& pods_reason, const char* time = "{}") {
@@ -91,16 +96,18 @@ JobStatus status_at(Phase phase, const std::string& pods_reason, const char* tim
 }
 
 TEST(TimeAccounting, waiting_is_booked_under_what_it_waited_for) {
-  const std::pair<const char*, const char*> cases[] = {{"Creating", "scheduling"},      {"Unschedulable", "scheduling"},
-                                                       {"ImagePull", "imagePull"},      {"Starting", "startup"},
-                                                       {"AllRunning", "rendezvous"},    {"Terminating", "restart"},
-                                                       {"QuotaExceeded", "scheduling"}, {"something new", "scheduling"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"Creating", "scheduling"},      {"Unschedulable", "scheduling"}, {"ImagePull", "imagePull"},
+      {"Starting", "startup"},         {"AllRunning", "rendezvous"},    {"Terminating", "restart"},
+      {"QuotaExceeded", "scheduling"}, {"something new", "scheduling"}};
   for (const auto& [reason, cause] : cases) {
     const Json time = book_time(status_at(Phase::kStarting, reason), std::nullopt, at(7));
     EXPECT_EQ(time["activeSeconds"], 7) << reason;
     EXPECT_EQ(time["unproductiveSeconds"][cause], 7.0) << reason;
   }
-  EXPECT_EQ(book_time(status_at(Phase::kRestarting, "AllRunning"), std::nullopt, at(7))["unproductiveSeconds"]["restart"], 7.0);
+  EXPECT_EQ(book_time(status_at(Phase::kRestarting, "AllRunning"), std::nullopt,
+                      at(7))["unproductiveSeconds"]["restart"],
+            7.0);
 }
 
 TEST(TimeAccounting, nothing_is_booked_twice_and_nothing_after_the_end) {
@@ -108,8 +115,10 @@ TEST(TimeAccounting, nothing_is_booked_twice_and_nothing_after_the_end) {
   const Json time = book_time(status_at(Phase::kStarting, "Creating", booked), std::nullopt, at(107));
   EXPECT_EQ(time["activeSeconds"], 7);
   EXPECT_EQ(time["unproductiveSeconds"]["scheduling"], 7.0);
-  EXPECT_TRUE(same_json(book_time(status_at(Phase::kSucceeded, "", booked), std::nullopt, at(9999)), base::parse_json(booked).value()));
-  EXPECT_TRUE(same_json(book_time(status_at(Phase::kStarting, "", booked), std::nullopt, at(3)), base::parse_json(booked).value()))
+  EXPECT_TRUE(same_json(book_time(status_at(Phase::kSucceeded, "", booked), std::nullopt, at(9999)),
+                        base::parse_json(booked).value()));
+  EXPECT_TRUE(same_json(book_time(status_at(Phase::kStarting, "", booked), std::nullopt, at(3)),
+                        base::parse_json(booked).value()))
       << "the clock went back";
 }
 
@@ -120,7 +129,8 @@ TEST(TimeAccounting, running_time_is_shared_as_the_coordinator_measured) {
   EXPECT_EQ(time["productiveSeconds"], 30.0);
   EXPECT_EQ(time["unproductiveSeconds"]["stragglerWait"], 10.0);
   EXPECT_FALSE(time["unproductiveSeconds"].contains("startup"));
-  EXPECT_EQ(book_time(status_at(Phase::kRunning, ""), std::nullopt, at(40))["unproductiveSeconds"]["other"], 40.0);
+  EXPECT_EQ(book_time(status_at(Phase::kRunning, ""), std::nullopt, at(40))["unproductiveSeconds"]["other"],
+            40.0);
 }
 
 contract::JobReport report_at(std::int64_t step) {
@@ -176,7 +186,9 @@ TEST(Balance, does_not_flap_around_the_threshold) {
   EXPECT_FALSE(judge_balance(report, 0.75, true).has_value());
   report.replicas.resize(1);
   const std::pair<double, std::pair<bool, bool>> cases[] = {
-      {0.5, {false, false}}, {0.77, {true, false}}, {0.9, {true, true}}};  // performance -> (was balanced, was not)
+      {0.5, {false, false}},
+      {0.77, {true, false}},
+      {0.9, {true, true}}};  // performance -> (was balanced, was not)
   for (const auto& [performance, expected] : cases) {
     report.replicas[0].relative_performance = performance;
     EXPECT_EQ(judge_balance(report, 0.75, true)->status, expected.first) << performance;

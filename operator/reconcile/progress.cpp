@@ -22,8 +22,10 @@ void put(Json& json, const char* key, const std::optional<double>& value, int di
   if (value && std::isfinite(*value)) json[key] = rounded(*value, digits);
 }
 
-// An estimate moves with the clock although nothing has happened: it is made again only when the numbers have changed.
-void put_estimate(Json& progress, const Json& stored, const std::optional<double>& eta_seconds, WallTimeValue now) {
+// An estimate moves with the clock although nothing has happened: it is made again only when the numbers have
+// changed.
+void put_estimate(Json& progress, const Json& stored, const std::optional<double>& eta_seconds,
+                  WallTimeValue now) {
   Json known = stored;
   for (const char* member : {"eta", "estimatedCompletionTime"}) {
     if (known.is_object()) known.erase(member);
@@ -31,22 +33,28 @@ void put_estimate(Json& progress, const Json& stored, const std::optional<double
   const bool changed = !same_json(known, progress);
   if (!changed && stored.contains("eta")) {
     progress["eta"] = stored["eta"];
-    if (stored.contains("estimatedCompletionTime")) progress["estimatedCompletionTime"] = stored["estimatedCompletionTime"];
+    if (stored.contains("estimatedCompletionTime"))
+      progress["estimatedCompletionTime"] = stored["estimatedCompletionTime"];
     return;
   }
-  if (!eta_seconds || !std::isfinite(*eta_seconds) || *eta_seconds < 0 || *eta_seconds > kLongestEtaSeconds) return;
+  if (!eta_seconds || !std::isfinite(*eta_seconds) || *eta_seconds < 0 || *eta_seconds > kLongestEtaSeconds)
+    return;
   const auto left = std::chrono::seconds(static_cast<std::int64_t>(std::ceil(*eta_seconds)));
   progress["estimatedCompletionTime"] = base::to_rfc3339(now + left);
   progress["eta"] = base::human_duration(left);
 }
 
 Json progress_json(const contract::Progress& progress, const Json& stored, WallTimeValue now) {
-  Json json = {{"epoch", progress.epoch}, {"step", progress.step}, {"targetSteps", progress.target_steps}, {"samples", progress.samples}};
+  Json json = {{"epoch", progress.epoch},
+               {"step", progress.step},
+               {"targetSteps", progress.target_steps},
+               {"samples", progress.samples}};
   put(json, "loss", progress.loss, 4);
   put(json, "evalLoss", progress.eval_loss, 4);
   put(json, "accuracy", progress.accuracy, 4);
   put(json, "samplesPerSecond", progress.samples_per_second, 1);
-  if (progress.target_steps > 0) json["percent"] = std::min<std::int64_t>(100, 100 * progress.step / progress.target_steps);
+  if (progress.target_steps > 0)
+    json["percent"] = std::min<std::int64_t>(100, 100 * progress.step / progress.target_steps);
   put_estimate(json, stored, progress.eta_seconds, now);
   return json;
 }
@@ -100,34 +108,40 @@ std::vector<contract::ReplicaReport> shown(std::vector<contract::ReplicaReport> 
     });
     replicas.resize(kWorstShown);
   }
-  std::stable_sort(replicas.begin(), replicas.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  std::stable_sort(replicas.begin(), replicas.end(),
+                   [](const auto& a, const auto& b) { return a.rank < b.rank; });
   return replicas;
 }
 
 }  // namespace
 
-void apply_report(JobStatus& status, const contract::JobReport& report, const std::vector<Pod>& pods, WallTimeValue now) {
+void apply_report(JobStatus& status, const contract::JobReport& report, const std::vector<Pod>& pods,
+                  WallTimeValue now) {
   if (report.stage == contract::JobStage::kRendezvous) return;
   status.progress = progress_json(report.progress, status.progress, now);
   status.balance = balance_json(report.balance);
   status.diagnosis = diagnosis_json(report.diagnosis);
   if (report.replicas.empty()) return;
   Json replicas = Json::array();
-  for (const contract::ReplicaReport& replica : shown(report.replicas)) replicas.push_back(replica_json(replica, pods));
+  for (const contract::ReplicaReport& replica : shown(report.replicas))
+    replicas.push_back(replica_json(replica, pods));
   status.replicas = std::move(replicas);
 }
 
-std::optional<ConditionText> judge_balance(const contract::JobReport& report, double threshold, bool is_balanced_now) {
+std::optional<ConditionText> judge_balance(const contract::JobReport& report, double threshold,
+                                           bool is_balanced_now) {
   const contract::ReplicaReport* slowest = nullptr;
   for (const contract::ReplicaReport& replica : report.replicas) {
     if (!replica.relative_performance) continue;
-    if (slowest == nullptr || *replica.relative_performance < *slowest->relative_performance) slowest = &replica;
+    if (slowest == nullptr || *replica.relative_performance < *slowest->relative_performance)
+      slowest = &replica;
   }
   if (slowest == nullptr) return std::nullopt;
   const double limit = is_balanced_now ? threshold : threshold + kFlapMargin;
   // No figures in the message: they change with every report, and a condition is written at once.
   if (*slowest->relative_performance < limit) {
-    return ConditionText{false, "Straggler", "rank " + std::to_string(slowest->rank) + " is a straggler; see status.diagnosis"};
+    return ConditionText{false, "Straggler",
+                         "rank " + std::to_string(slowest->rank) + " is a straggler; see status.diagnosis"};
   }
   return ConditionText{true, "NoStraggler", "no rank is slower than balance.stragglerThreshold"};
 }

@@ -1,5 +1,5 @@
-// The coordinator's report as the shown part of the status: progress, balance, diagnosis, replicas. Numbers are rounded so
-// that columns read well and equal reports make equal statuses. Called by reconcile. Pure.
+// The coordinator's report as the shown part of the status: progress, balance, diagnosis, replicas. Numbers
+// are rounded so that columns read well and equal reports make equal statuses. Called by reconcile. Pure.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,14 @@
 
 namespace evenkeel::oper {
 
-// REQUIRES: a report of this job and attempt. While the ranks still gather it has no numbers of its own, and those of the
-// attempt before stay.
-void apply_report(JobStatus& status, const contract::JobReport& report, const std::vector<Pod>& pods, WallTimeValue now);
+// REQUIRES: a report of this job and attempt. While the ranks still gather it has no numbers of its own, and
+// those of the attempt before stay.
+void apply_report(JobStatus& status, const contract::JobReport& report, const std::vector<Pod>& pods,
+                  WallTimeValue now);
 
-// The condition Balanced: False while a rank is slower than `threshold` (with a margin against flapping). Nothing where
-// nothing has been measured.
-std::optional<ConditionText> judge_balance(const contract::JobReport& report, double threshold, bool is_balanced_now);
+// The condition Balanced: False while a rank is slower than `threshold` (with a margin against flapping).
+// Nothing where nothing has been measured.
+std::optional<ConditionText> judge_balance(const contract::JobReport& report, double threshold,
+                                           bool is_balanced_now);
 
 }  // namespace evenkeel::oper

@@ -18,8 +18,9 @@
 namespace evenkeel::oper {
 namespace {
 
-constexpr std::chrono::seconds kNameRetry{2};         // nobody tells us when a stranger's object goes
-constexpr std::chrono::seconds kShortestRetry{1};     // after a refused create: half the time it has lasted, within these
+constexpr std::chrono::seconds kNameRetry{2};  // nobody tells us when a stranger's object goes
+constexpr std::chrono::seconds kShortestRetry{
+    1};  // after a refused create: half the time it has lasted, within these
 constexpr std::chrono::seconds kLongestRetry{30};
 constexpr std::chrono::seconds kAfterBug{60};
 
@@ -41,8 +42,8 @@ void begin(Turn& turn) {
   turn.because("accepted");
 }
 
-// The store knows newer pods than the status does: it was read stale (then the status write is refused and this run has
-// no effect), or somebody wiped it (then the job goes on with an attempt that is surely new).
+// The store knows newer pods than the status does: it was read stale (then the status write is refused and
+// this run has no effect), or somebody wiped it (then the job goes on with an attempt that is surely new).
 void outrun_newer_pods(Turn& turn) {
   turn.raise_attempt();
   turn.status.phase = Phase::kRestarting;
@@ -54,7 +55,8 @@ void outrun_newer_pods(Turn& turn) {
 bool clear_older_pods(Turn& turn) {
   Removal removal = remove_pods(turn.children.older, turn.job.spec.restart.terminating_timeout_seconds,
                                 "not of attempt " + std::to_string(turn.status.attempt), turn.now, turn.wake);
-  for (const std::string& pod : removal.forced) turn.event(true, "RankLost", "pod " + pod + " does not end: deleted by force");
+  for (const std::string& pod : removal.forced)
+    turn.event(true, "RankLost", "pod " + pod + " does not end: deleted by force");
   turn.request(std::move(removal.requests));
   if (removal.all_gone()) return true;
   turn.condition(kConditionPodsReady, false, kReasonTerminating,
@@ -68,7 +70,8 @@ bool is_retry_due(Turn& turn) {
   const auto& next = turn.status.restarts.next_retry_time;
   if (!next || *next <= turn.now) return true;
   turn.wake.by(*next);
-  turn.condition(kConditionPodsReady, false, kReasonBackOff, "the next attempt begins at " + base::to_rfc3339(*next));
+  turn.condition(kConditionPodsReady, false, kReasonBackOff,
+                 "the next attempt begins at " + base::to_rfc3339(*next));
   turn.because("back-off until " + base::to_rfc3339(*next));
   return false;
 }
@@ -80,17 +83,23 @@ void retry_refused_creates(Turn& turn) {
   auto gap = std::chrono::seconds(kShortestRetry);
   if (ready != turn.before.conditions.end()) {
     const auto since = base::parse_rfc3339(ready->second.last_transition_time);
-    if (since.ok()) gap = std::clamp(std::chrono::duration_cast<std::chrono::seconds>((turn.now - *since) / 2), gap, kLongestRetry);
+    if (since.ok())
+      gap = std::clamp(std::chrono::duration_cast<std::chrono::seconds>((turn.now - *since) / 2), gap,
+                       kLongestRetry);
   }
   turn.wake.by(turn.now + gap);
 }
 
 void create_missing(Turn& turn) {
-  std::vector<Request> missing = missing_objects(turn.job, turn.plan, turn.children, turn.observed.secret_made, turn.options);
+  std::vector<Request> missing =
+      missing_objects(turn.job, turn.plan, turn.children, turn.observed.secret_made, turn.options);
   if (!missing.empty()) turn.because(std::to_string(missing.size()) + " objects are missing");
-  const bool first_try = turn.children.current.empty() && reason_of(turn.before.conditions, kConditionPodsReady) != kReasonCreating;
+  const bool first_try = turn.children.current.empty() &&
+                         reason_of(turn.before.conditions, kConditionPodsReady) != kReasonCreating;
   if (first_try && turn.observed.create_errors.empty()) {
-    turn.event(false, "PodsCreated", std::to_string(turn.plan.pods.size()) + " pods of attempt " + std::to_string(turn.plan.attempt));
+    turn.event(
+        false, "PodsCreated",
+        std::to_string(turn.plan.pods.size()) + " pods of attempt " + std::to_string(turn.plan.attempt));
   }
   turn.request(std::move(missing));
   turn.request(stale_config_maps(turn.plan, turn.children));
@@ -100,7 +109,8 @@ void create_missing(Turn& turn) {
 void judge_readiness(Turn& turn) {
   const ConditionText text = judge_pods(turn.plan, turn.children.current, turn.observed, turn.now, turn.wake);
   const std::string known = reason_of(turn.before.conditions, kConditionPodsReady);
-  const bool refused = text.reason == kReasonQuota || text.reason == kReasonCreateFailed || text.reason == kReasonGangIncomplete;
+  const bool refused = text.reason == kReasonQuota || text.reason == kReasonCreateFailed ||
+                       text.reason == kReasonGangIncomplete;
   if (refused && known != text.reason) turn.event(true, text.reason, text.message);
   turn.condition(kConditionPodsReady, text.status, text.reason, text.message);
 }
@@ -108,7 +118,8 @@ void judge_readiness(Turn& turn) {
 void enter_running(Turn& turn) {
   turn.status.restarts.next_retry_time.reset();
   turn.condition(kConditionRestarting, false, "AllRanksJoined", "the last incident is over");
-  turn.condition(kConditionRunning, true, "AllRanksJoined", "all " + std::to_string(turn.plan.ranks) + " ranks have joined");
+  turn.condition(kConditionRunning, true, "AllRanksJoined",
+                 "all " + std::to_string(turn.plan.ranks) + " ranks have joined");
   turn.event(false, "RendezvousComplete", "all " + std::to_string(turn.plan.ranks) + " ranks have joined");
 }
 
@@ -139,8 +150,9 @@ void carry_on(Turn& turn) {
   show_progress(turn);
 }
 
-// The story. The order matters: what is over stays over, whatever else is true; success is seen before failure, because
-// workers may end oddly after the last step; suspension before failure, because its deletions are our own.
+// The story. The order matters: what is over stays over, whatever else is true; success is seen before
+// failure, because workers may end oddly after the last step; suspension before failure, because its
+// deletions are our own.
 void decide(Turn& turn) {
   if (is_terminal(turn.status.phase)) return clean_up(turn);
   if (const Pod* coordinator = finished_coordinator(turn)) {
@@ -168,7 +180,8 @@ void decide(Turn& turn) {
 
 Decision reconcile(const contract::TrainingJob& job, const Observed& observed, WallTimeValue now,
                    const ReconcileOptions& options) {
-  if (!job.spec.managed_by.empty() && job.spec.managed_by != contract::kDefaultManagedBy) return hands_off("managed by " + job.spec.managed_by);
+  if (!job.spec.managed_by.empty() && job.spec.managed_by != contract::kDefaultManagedBy)
+    return hands_off("managed by " + job.spec.managed_by);
   if (!job.meta.deletion_timestamp.empty()) return hands_off("being deleted: its children go with it");
   try {
     Turn turn(job, observed, now, options);

@@ -1,6 +1,7 @@
-// The decision: (job, what is there, now) -> requests, status, when to come back, reasons. A pure, level-triggered
-// function: the same inputs give the same answer, whatever woke it, so a crash at any instruction is repaired by the
-// next run. operator/act carries it out; operator/runtime calls it, never two at once for one job.
+// The decision: (job, what is there, now) -> requests, status, when to come back, reasons. A pure,
+// level-triggered function: the same inputs give the same answer, whatever woke it, so a crash at any
+// instruction is repaired by the next run. operator/act carries it out; operator/runtime calls it, never two
+// at once for one job.
 #pragma once
 
 #include <chrono>
@@ -26,11 +27,12 @@ struct Observed {
   std::vector<Json> config_maps;
   // The coordinator's latest report for this UID and attempt, if it has been heard.
   std::optional<contract::JobReport> report;
-  // Results of this operator's earlier requests that the objects alone do not show; lost at a restart without harm.
-  // Key: "<kind>/<name>".
-  std::map<std::string, std::string> create_errors;    // quota, admission, ... : the API server's words
-  std::map<std::string, std::string> name_conflicts;   // a stranger holds the name: who
-  bool secret_made = false;  // POSTed (201 or 409) in this attempt; false only means: POST again, which is harmless
+  // Results of this operator's earlier requests that the objects alone do not show; lost at a restart without
+  // harm. Key: "<kind>/<name>".
+  std::map<std::string, std::string> create_errors;   // quota, admission, ... : the API server's words
+  std::map<std::string, std::string> name_conflicts;  // a stranger holds the name: who
+  bool secret_made =
+      false;  // POSTed (201 or 409) in this attempt; false only means: POST again, which is harmless
 };
 
 enum class Verb { kCreate, kDelete };
@@ -53,8 +55,9 @@ struct EventNote {
 };
 
 struct Decision {
-  // The whole new status, or nothing if it is as stored. It is written BEFORE the requests; if that write fails, no
-  // request is sent. So counters and attempts are persistent before the first effect that they explain.
+  // The whole new status, or nothing if it is as stored. It is written BEFORE the requests; if that write
+  // fails, no request is sent. So counters and attempts are persistent before the first effect that they
+  // explain.
   std::optional<Json> status;
   // Progress and balance alone differ: may be written late (at most every 30 s a job, 20/s in all).
   bool status_is_urgent = true;
@@ -65,8 +68,8 @@ struct Decision {
 };
 
 struct ReconcileOptions {
-  std::string trainer_image;             // where spec.workers.image is empty
-  Json pod_defaults = Json::object();    // chart: imagePullSecrets, tolerations, ...
+  std::string trainer_image;           // where spec.workers.image is empty
+  Json pod_defaults = Json::object();  // chart: imagePullSecrets, tolerations, ...
 };
 
 // `job` is valid. Never throws, whatever the children look like.

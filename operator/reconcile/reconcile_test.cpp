@@ -19,11 +19,18 @@ ClusterFake running(const std::string& patch = "{}") {
 TEST(Reconcile, creates_names_before_pods_and_all_pods_at_once) {
   ClusterFake c;
   c.settle();
-  const std::vector<std::string> expected = {"status Pending",           "create Secret t-key-01234567", "create Service t",
-                                             "create ConfigMap t-config-1", "create Pod t-coordinator-0-1", "create Pod t-worker-0-1",
-                                             "create Pod t-worker-1-1",  "create Pod t-worker-2-1",      "create Pod t-worker-3-1"};
+  const std::vector<std::string> expected = {"status Pending",
+                                             "create Secret t-key-01234567",
+                                             "create Service t",
+                                             "create ConfigMap t-config-1",
+                                             "create Pod t-coordinator-0-1",
+                                             "create Pod t-worker-0-1",
+                                             "create Pod t-worker-1-1",
+                                             "create Pod t-worker-2-1",
+                                             "create Pod t-worker-3-1"};
   ASSERT_GE(c.log.size(), expected.size());
-  EXPECT_EQ(std::vector<std::string>(c.log.begin(), c.log.begin() + static_cast<long>(expected.size())), expected);
+  EXPECT_EQ(std::vector<std::string>(c.log.begin(), c.log.begin() + static_cast<long>(expected.size())),
+            expected);
   EXPECT_EQ(c.attempt(), 1);
   EXPECT_EQ(c.condition("Accepted"), "True");
   EXPECT_EQ(c.condition("Running"), "False");
@@ -104,7 +111,8 @@ TEST(Reconcile, succeeds_when_the_coordinator_ends_with_zero_and_keeps_its_last_
 TEST(Reconcile, a_job_that_ended_before_anyone_asked_keeps_its_numbers_too) {
   ClusterFake c;
   c.settle().run_all().settle();
-  c.exit("t-coordinator-0", 0, contract::termination_message(c.make_report(JobStage::kCompleted, 100))).settle();
+  c.exit("t-coordinator-0", 0, contract::termination_message(c.make_report(JobStage::kCompleted, 100)))
+      .settle();
   EXPECT_EQ(c.phase(), "Succeeded");
   EXPECT_EQ(c.status()["progress"]["samples"], 25600);
 }
@@ -226,7 +234,8 @@ TEST(Reconcile, disruptions_do_not_count) {
     const char* status;
   };
   const Case cases[] = {
-      {"eviction", R"({"phase":"Failed","reason":"Evicted","conditions":[{"type":"DisruptionTarget","status":"True"}]})"},
+      {"eviction",
+       R"({"phase":"Failed","reason":"Evicted","conditions":[{"type":"DisruptionTarget","status":"True"}]})"},
       {"node shutdown with condition",
        R"({"phase":"Failed","reason":"Terminated","message":"Pod was terminated in response to imminent node shutdown.",
            "conditions":[{"type":"DisruptionTarget","status":"True"}],
@@ -311,7 +320,8 @@ TEST(Reconcile, clean_up_follows_its_policy) {
     std::size_t pods_left, services_left;
   };
   for (const Case& test : {Case{"Running", 1, 1}, Case{"None", 5, 1}, Case{"All", 0, 0}}) {
-    ClusterFake c = running(std::string(R"({"cleanup": {"podPolicy": ")") + test.policy + R"("}, "restart": {"maxRestarts": 0}})");
+    ClusterFake c = running(std::string(R"({"cleanup": {"podPolicy": ")") + test.policy +
+                            R"("}, "restart": {"maxRestarts": 0}})");
     c.exit("t-worker-1", 70).settle();
     EXPECT_EQ(c.phase(), "Failed");
     EXPECT_EQ(c.pods.size(), test.pods_left) << test.policy;
@@ -365,7 +375,9 @@ TEST(Reconcile, suspend_and_resume_use_the_new_template) {
   EXPECT_EQ(c.condition("Suspended"), "True");
   EXPECT_EQ(c.pods.size() + c.services.size() + c.config_maps.size(), 0u);
   EXPECT_EQ(c.status()["restarts"]["total"], 0);
-  c.patch_spec(R"({"suspend": false, "workers": {"replicas": 2, "image": "trainer:2", "podOptions": {"nodeSelector": {"disk": "ssd"}}}})").settle();
+  c.patch_spec(
+       R"({"suspend": false, "workers": {"replicas": 2, "image": "trainer:2", "podOptions": {"nodeSelector": {"disk": "ssd"}}}})")
+      .settle();
   EXPECT_EQ(c.attempt(), 2);
   EXPECT_EQ(c.condition("Suspended"), "False");
   ASSERT_EQ(c.pods.size(), 3u);
@@ -417,7 +429,9 @@ TEST(Reconcile, the_start_deadline_counts_until_all_have_joined) {
 
 TEST(Reconcile, a_refused_create_is_named_and_retried_with_growing_gaps) {
   ClusterFake c;
-  c.refuse_creates["Pod/t-worker-1-1"] = "pods \"t-worker-1-1\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
+  c.refuse_creates["Pod/t-worker-1-1"] =
+      "pods \"t-worker-1-1\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: "
+      "pods=2";
   c.settle();
   EXPECT_EQ(c.phase(), "Pending");
   EXPECT_EQ(c.condition_reason("PodsReady"), "QuotaExceeded");
@@ -436,13 +450,16 @@ TEST(Reconcile, a_refused_create_is_named_and_retried_with_growing_gaps) {
 TEST(Reconcile, an_unschedulable_rank_is_named_and_nobody_is_restarted) {
   ClusterFake c;
   c.settle().run("t-coordinator-0").run("t-worker-0").run("t-worker-1").run("t-worker-2");
-  c.pod("t-worker-3")["status"] = base::parse_json(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",
-      "reason":"Unschedulable","message":"0/2 nodes are available: 2 Insufficient cpu.","lastTransitionTime":"2026-01-01T00:00:00Z"}]})").value();
+  c.pod("t-worker-3")["status"] =
+      base::parse_json(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",
+      "reason":"Unschedulable","message":"0/2 nodes are available: 2 Insufficient cpu.","lastTransitionTime":"2026-01-01T00:00:00Z"}]})")
+          .value();
   c.settle();
   EXPECT_EQ(c.phase(), "Starting");
   EXPECT_EQ(c.status()["workers"]["readyText"], "3/4");
   EXPECT_EQ(c.condition_reason("PodsReady"), "Unschedulable");
-  EXPECT_NE(c.condition_message("PodsReady").find("t-worker-3-1 Unschedulable: 0/2 nodes"), std::string::npos);
+  EXPECT_NE(c.condition_message("PodsReady").find("t-worker-3-1 Unschedulable: 0/2 nodes"),
+            std::string::npos);
   c.advance(120).settle();
   EXPECT_EQ(c.condition_reason("PodsReady"), "GangIncomplete");
   EXPECT_EQ(c.count("delete"), 0);
@@ -474,7 +491,8 @@ TEST(Reconcile, a_pod_on_a_lost_node_holds_nobody_up_once_its_grace_is_over) {
   ClusterFake c = running();
   c.keep_deleted = true;
   c.pod("t-worker-2")["status"]["conditions"] =
-      base::parse_json(R"([{"type":"DisruptionTarget","status":"True","reason":"DeletionByTaintManager"}])").value();
+      base::parse_json(R"([{"type":"DisruptionTarget","status":"True","reason":"DeletionByTaintManager"}])")
+          .value();
   c.delete_pod("t-worker-2").settle();
   std::erase_if(c.pods, [](const Json& pod) { return pod["metadata"]["name"] != "t-worker-2-1"; });
   c.settle();
@@ -485,7 +503,13 @@ TEST(Reconcile, a_pod_on_a_lost_node_holds_nobody_up_once_its_grace_is_over) {
 
 TEST(Reconcile, poison_children_never_crash) {
   const char* poison[] = {
-      "null", "17", "\"pod\"", "[]", "{}", R"({"metadata": null})", R"({"metadata": {"labels": 3, "ownerReferences": {}}})",
+      "null",
+      "17",
+      "\"pod\"",
+      "[]",
+      "{}",
+      R"({"metadata": null})",
+      R"({"metadata": {"labels": 3, "ownerReferences": {}}})",
       R"({"metadata": {"name": 5, "uid": [], "labels": {"training.evenkeel.dev/attempt": "x"},
           "ownerReferences": [{"controller": true, "uid": "0123456789abcdef"}]}})",
       R"({"metadata": {"name": "t-worker-0-1", "uid": "u", "deletionTimestamp": "yesterday", "deletionGracePeriodSeconds": "long",
@@ -497,10 +521,12 @@ TEST(Reconcile, poison_children_never_crash) {
           "status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": "x", "message": 4}}}]}})"};
   for (const char* text : poison) {
     ClusterFake c;
-    for (std::vector<Json>* list : {&c.pods, &c.services, &c.config_maps}) list->push_back(base::parse_json(text).value());
+    for (std::vector<Json>* list : {&c.pods, &c.services, &c.config_maps})
+      list->push_back(base::parse_json(text).value());
     for (int i = 0; i < 3; ++i) {
       const Decision decision = c.step();
-      for (const std::string& reason : decision.reasons) EXPECT_EQ(reason.find("internal"), std::string::npos) << text << reason;
+      for (const std::string& reason : decision.reasons)
+        EXPECT_EQ(reason.find("internal"), std::string::npos) << text << reason;
     }
     c.job.status_json = base::parse_json(text).value();
     c.step();
@@ -529,7 +555,8 @@ TEST(Reconcile, a_refused_object_fails_once) {
   EXPECT_TRUE(first.requests.empty());
   EXPECT_FALSE(first.requeue_after.has_value());
   object["status"] = *first.status;
-  EXPECT_FALSE(refuse(object, "spec.workers.replicas: is missing", now + std::chrono::hours(1)).status.has_value());
+  EXPECT_FALSE(
+      refuse(object, "spec.workers.replicas: is missing", now + std::chrono::hours(1)).status.has_value());
   object["status"] = nullptr;
   object["spec"]["managedBy"] = "example.org/other";
   EXPECT_FALSE(refuse(object, "x", now).status.has_value());

@@ -10,7 +10,8 @@ namespace evenkeel::oper {
 namespace {
 
 bool is_ours(const Json& object) {
-  const std::string manager = base::string_at(base::child(object, "spec"), "managedBy", contract::kDefaultManagedBy);
+  const std::string manager =
+      base::string_at(base::child(object, "spec"), "managedBy", contract::kDefaultManagedBy);
   const bool deleting = !base::string_at(base::child(object, "metadata"), "deletionTimestamp").empty();
   return !deleting && (manager.empty() || manager == contract::kDefaultManagedBy);
 }
@@ -30,7 +31,8 @@ Decision refuse(const Json& object, const std::string& errors, WallTimeValue now
   status.completion_time = now;
   set_condition(status.conditions, kConditionAccepted, {false, "InvalidSpec", errors}, generation, now);
   set_condition(status.conditions, kConditionFailed, {true, "InvalidSpec", errors}, generation, now);
-  set_condition(status.conditions, kConditionRunning, {false, "InvalidSpec", "the spec is not valid"}, generation, now);
+  set_condition(status.conditions, kConditionRunning, {false, "InvalidSpec", "the spec is not valid"},
+                generation, now);
   decision.status = to_json(status);
   decision.events.push_back({true, "InvalidSpec", fit_text(errors)});
   return decision;

@@ -13,7 +13,9 @@ Request delete_pod(const Pod& pod, const std::string& reason) {
   return request;
 }
 
-std::string place(const Pod& pod) { return pod.node.empty() ? pod.name : pod.name + " on node " + pod.node; }
+std::string place(const Pod& pod) {
+  return pod.node.empty() ? pod.name : pod.name + " on node " + pod.node;
+}
 
 // When a pod that was told to go may be forced; nothing if it must not, or has been (its grace is then 0).
 std::optional<WallTimeValue> force_time(const Pod& pod, int timeout_seconds) {
@@ -40,7 +42,8 @@ Removal remove_pods(const std::vector<Pod>& pods, int terminating_timeout_second
       wake.by(*force);
       continue;
     }
-    removal.requests.push_back(delete_pod(pod, "terminating for more than " + std::to_string(terminating_timeout_seconds) + " s"));
+    removal.requests.push_back(
+        delete_pod(pod, "terminating for more than " + std::to_string(terminating_timeout_seconds) + " s"));
     removal.requests.back().grace_seconds = 0;
     removal.forced.push_back(place(pod));
   }

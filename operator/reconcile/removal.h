@@ -1,5 +1,5 @@
-// Taking pods away: the barrier between two attempts, suspension, clean-up. A pod is deleted by UID, and once; one that
-// does not go is forced only if the job says so. Pure.
+// Taking pods away: the barrier between two attempts, suspension, clean-up. A pod is deleted by UID, and
+// once; one that does not go is forced only if the job says so. Pure.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,8 @@ struct Removal {
   bool all_gone() const { return blocked_by.empty(); }
 };
 
-// Removes all of `pods`. A pod on a lost node whose grace is over does not block: nobody will ever confirm its end.
+// Removes all of `pods`. A pod on a lost node whose grace is over does not block: nobody will ever confirm
+// its end.
 Removal remove_pods(const std::vector<Pod>& pods, int terminating_timeout_seconds, const std::string& reason,
                     WallTimeValue now, Wake& wake);
 

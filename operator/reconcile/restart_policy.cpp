@@ -10,24 +10,27 @@ namespace {
 using contract::RestartAction;
 using contract::RestartRule;
 
-constexpr std::chrono::seconds kSettle{5};           // status of pods of one incident arrives within this
+constexpr std::chrono::seconds kSettle{5};  // status of pods of one incident arrives within this
 constexpr std::chrono::seconds kLongestDelay{300};
-constexpr std::chrono::minutes kHealthy{10};         // the next failure is no repetition of the last one
+constexpr std::chrono::minutes kHealthy{10};  // the next failure is no repetition of the last one
 constexpr int kTryAgain = static_cast<int>(contract::ExitCode::kTryAgain);
 
 const char* action_name(RestartAction action) {
   switch (action) {
-    case RestartAction::kRestart: return "Restart";
-    case RestartAction::kRestartIgnoringLimit: return "RestartIgnoringLimit";
-    case RestartAction::kFailJob: return "FailJob";
+    case RestartAction::kRestart:
+      return "Restart";
+    case RestartAction::kRestartIgnoringLimit:
+      return "RestartIgnoringLimit";
+    case RestartAction::kFailJob:
+      return "FailJob";
   }
   return "";
 }
 
 bool matches(const RestartRule& rule, const Failure& failure) {
   if (rule.on_disruption && failure.disruption) return true;
-  return failure.exit_code &&
-         std::find(rule.on_exit_codes.begin(), rule.on_exit_codes.end(), *failure.exit_code) != rule.on_exit_codes.end();
+  return failure.exit_code && std::find(rule.on_exit_codes.begin(), rule.on_exit_codes.end(),
+                                        *failure.exit_code) != rule.on_exit_codes.end();
 }
 
 std::string words(const RestartRule& rule, std::size_t index) {
@@ -52,14 +55,15 @@ std::size_t likely_cause(const std::vector<Failure>& failures) {
 Verdict judge(const contract::RestartSpec& restart, const std::vector<Failure>& failures) {
   for (std::size_t r = 0; r < restart.rules.size(); ++r) {
     for (std::size_t f = 0; f < failures.size(); ++f) {
-      if (matches(restart.rules[r], failures[f])) return {restart.rules[r].action, f, words(restart.rules[r], r)};
+      if (matches(restart.rules[r], failures[f]))
+        return {restart.rules[r].action, f, words(restart.rules[r], r)};
     }
   }
   return {RestartAction::kRestart, likely_cause(failures), "no rule matches: Restart"};
 }
 
-std::optional<WallTimeValue> wait_for_cause(const std::vector<Failure>& failures, const std::vector<Pod>& pods,
-                                            WallTimeValue now) {
+std::optional<WallTimeValue> wait_for_cause(const std::vector<Failure>& failures,
+                                            const std::vector<Pod>& pods, WallTimeValue now) {
   const bool all_ended = std::all_of(pods.begin(), pods.end(), [](const Pod& pod) { return pod.finished(); });
   if (failures.empty() || all_ended) return std::nullopt;
   std::optional<WallTimeValue> first;
@@ -73,7 +77,8 @@ std::optional<WallTimeValue> wait_for_cause(const std::vector<Failure>& failures
   return until;
 }
 
-std::chrono::seconds restart_delay(std::int64_t restarts_before, std::optional<WallTimeValue> running_since, WallTimeValue now) {
+std::chrono::seconds restart_delay(std::int64_t restarts_before, std::optional<WallTimeValue> running_since,
+                                   WallTimeValue now) {
   if (restarts_before <= 0) return std::chrono::seconds(0);
   if (running_since && now - *running_since >= kHealthy) return std::chrono::seconds(0);
   const std::int64_t doublings = std::min<std::int64_t>(restarts_before - 1, 20);

@@ -41,8 +41,8 @@ std::optional<WorkerCounts> decode_workers(const Json& json) {
   const std::string text = base::string_at(json, "readyText");  // "3/4"
   const std::size_t slash = text.find('/');
   const int replicas = slash == std::string::npos ? 0 : std::atoi(text.c_str() + slash + 1);
-  return WorkerCounts{count("desired"), count("pending"),     count("running"), count("ready"), count("succeeded"),
-                      count("failed"),  count("terminating"), replicas};
+  return WorkerCounts{count("desired"),   count("pending"), count("running"),     count("ready"),
+                      count("succeeded"), count("failed"),  count("terminating"), replicas};
 }
 
 Json workers_json(const WorkerCounts& counts, const std::string& selector) {
@@ -63,9 +63,13 @@ void put(Json& json, const char* key, const Json& value) {
 
 }  // namespace
 
-const char* phase_name(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+const char* phase_name(Phase phase) {
+  return kPhaseNames[static_cast<std::size_t>(phase)];
+}
 
-bool is_terminal(Phase phase) { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
+bool is_terminal(Phase phase) {
+  return phase == Phase::kSucceeded || phase == Phase::kFailed;
+}
 
 std::optional<WallTimeValue> time_at(const Json& object, std::string_view key) {
   const std::string text = base::string_at(object, key);

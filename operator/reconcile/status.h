@@ -1,5 +1,5 @@
-// status of a TrainingJob as a value: what the last decision left behind, and all that the next one may remember.
-// Read and written by every policy of this folder; the decoder takes whatever it finds. Pure.
+// status of a TrainingJob as a value: what the last decision left behind, and all that the next one may
+// remember. Read and written by every policy of this folder; the decoder takes whatever it finds. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,24 @@ namespace evenkeel::oper {
 using base::Json;
 using base::WallTimeValue;
 
-// kNone: never reconciled. Pending: no pod of the attempt runs. Starting: some do. Running: all ranks have joined.
-// Restarting: an incident is open, until all ranks have joined again. Suspended: no children but the key, or on the
-// way there. Succeeded and Failed never change again.
+// kNone: never reconciled. Pending: no pod of the attempt runs. Starting: some do. Running: all ranks have
+// joined. Restarting: an incident is open, until all ranks have joined again. Suspended: no children but the
+// key, or on the way there. Succeeded and Failed never change again.
 enum class Phase { kNone, kPending, kStarting, kRunning, kRestarting, kSuspended, kSucceeded, kFailed };
 const char* phase_name(Phase phase);
 bool is_terminal(Phase phase);
 
 struct Restarts {
   std::int64_t total = 0;
-  std::int64_t counted = 0;               // towards maxRestarts
-  std::vector<std::string> handled;       // UIDs of the pods of the last incidents
+  std::int64_t counted = 0;          // towards maxRestarts
+  std::vector<std::string> handled;  // UIDs of the pods of the last incidents
   std::optional<WallTimeValue> next_retry_time;
 };
 
 // desired: 0 while suspended or finished. replicas: as the spec has it, for "3/4".
 struct WorkerCounts {
-  int desired = 0, pending = 0, running = 0, ready = 0, succeeded = 0, failed = 0, terminating = 0, replicas = 0;
+  int desired = 0, pending = 0, running = 0, ready = 0, succeeded = 0, failed = 0, terminating = 0,
+      replicas = 0;
 };
 
 struct JobStatus {
@@ -41,7 +42,8 @@ struct JobStatus {
   std::int64_t attempt = 0;
   std::int64_t incarnation = 0;
   Restarts restarts;
-  std::optional<WallTimeValue> start_time;  // first reconciled; never changes (time_accounting.h counts from it)
+  std::optional<WallTimeValue>
+      start_time;  // first reconciled; never changes (time_accounting.h counts from it)
   std::optional<WallTimeValue> completion_time;
   std::optional<WorkerCounts> workers;
   std::string selector;

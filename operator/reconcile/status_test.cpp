@@ -30,10 +30,16 @@ void expect_declared(const Json& value, const contract::Field& field, const std:
 TEST(Status, every_member_is_declared_in_the_schema) {
   ClusterFake c;
   c.settle().run_all().settle().join_all();
-  c.exit("t-worker-1", 70, R"({"reason":"x","exitCode":70})").settle().run_all().advance(3).settle().join_all();
+  c.exit("t-worker-1", 70, R"({"reason":"x","exitCode":70})")
+      .settle()
+      .run_all()
+      .advance(3)
+      .settle()
+      .join_all();
   c.exit("t-worker-1", 70).settle();
   c.report = c.make_report(contract::JobStage::kRunning, 20);
-  c.report->progress.loss = c.report->progress.eval_loss = c.report->progress.accuracy = c.report->progress.samples_per_second = 0.5;
+  c.report->progress.loss = c.report->progress.eval_loss = c.report->progress.accuracy =
+      c.report->progress.samples_per_second = 0.5;
   c.report->balance = {0.5, 1, 0.5, 2};
   c.report->diagnosis = {"Straggler", "rank 1", {0.1, 0.2, 0.3, 0.2, 0.2}};
   c.report->productive_seconds = {{"productive", 3.0}, {"inputWait", 1.0}};

@@ -32,11 +32,14 @@ void enter(Turn& turn) {
 void suspend(Turn& turn) {
   if (!turn.status.start_time) turn.status.start_time = turn.now;
   if (turn.status.phase != Phase::kSuspended) enter(turn);
-  Removal removal = remove_pods(all_pods(turn), turn.job.spec.restart.terminating_timeout_seconds, "suspended", turn.now, turn.wake);
+  Removal removal = remove_pods(all_pods(turn), turn.job.spec.restart.terminating_timeout_seconds,
+                                "suspended", turn.now, turn.wake);
   // The names stay until the last pod has gone: the ranks may still be writing a checkpoint together.
   if (removal.all_gone()) {
-    for (const Json& object : turn.children.services) turn.request({delete_object("Service", object, "suspended")});
-    for (const Json& object : turn.children.config_maps) turn.request({delete_object("ConfigMap", object, "suspended")});
+    for (const Json& object : turn.children.services)
+      turn.request({delete_object("Service", object, "suspended")});
+    for (const Json& object : turn.children.config_maps)
+      turn.request({delete_object("ConfigMap", object, "suspended")});
     turn.condition(kConditionSuspended, true, "Suspended", "no pods are left");
   } else {
     turn.condition(kConditionSuspended, false, "Stopping", "waiting for " + name_some(removal.blocked_by));

@@ -5,7 +5,8 @@
 
 namespace evenkeel::oper {
 
-// The phase is written before the first pod is deleted, so that no later look takes those deletions for failures.
+// The phase is written before the first pod is deleted, so that no later look takes those deletions for
+// failures.
 void suspend(Turn& turn);
 
 // A new attempt from the spec as it is now; the old pods, if some are left, must be gone first.

@@ -18,7 +18,11 @@ std::string fit_text(const std::string& text, std::size_t max_bytes) {
   return clean.substr(0, end) + "...";
 }
 
-base::WallTimeValue floor_second(base::WallTimeValue time) { return std::chrono::floor<std::chrono::seconds>(time); }
-base::WallTimeValue ceil_second(base::WallTimeValue time) { return std::chrono::ceil<std::chrono::seconds>(time); }
+base::WallTimeValue floor_second(base::WallTimeValue time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
+base::WallTimeValue ceil_second(base::WallTimeValue time) {
+  return std::chrono::ceil<std::chrono::seconds>(time);
+}
 
 }  // namespace evenkeel::oper

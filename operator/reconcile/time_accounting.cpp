@@ -15,7 +15,8 @@ constexpr char kOther[] = "other";
 constexpr char kSuspendedCause[] = "suspended";
 
 std::int64_t suspended_seconds(const JobStatus& status) {
-  return static_cast<std::int64_t>(base::double_at(base::child(status.time, "unproductiveSeconds"), kSuspendedCause));
+  return static_cast<std::int64_t>(
+      base::double_at(base::child(status.time, "unproductiveSeconds"), kSuspendedCause));
 }
 
 std::int64_t stored_active_seconds(const JobStatus& status) {
@@ -25,8 +26,10 @@ std::int64_t stored_active_seconds(const JobStatus& status) {
 // Whole seconds, so that the sum of many bookings is exact.
 std::int64_t unbooked_seconds(const JobStatus& status, WallTimeValue now) {
   if (!status.start_time || is_terminal(status.phase)) return 0;
-  const auto passed = std::chrono::duration_cast<std::chrono::seconds>(floor_second(now) - floor_second(*status.start_time));
-  return std::max<std::int64_t>(0, passed.count() - stored_active_seconds(status) - suspended_seconds(status));
+  const auto passed =
+      std::chrono::duration_cast<std::chrono::seconds>(floor_second(now) - floor_second(*status.start_time));
+  return std::max<std::int64_t>(0,
+                                passed.count() - stored_active_seconds(status) - suspended_seconds(status));
 }
 
 // What the job was waiting for while PodsReady said `reason`.
@@ -40,13 +43,16 @@ const char* cause_of_waiting(const std::string& reason) {
 
 // Shares of the time in which ranks step; they add up to 1.
 std::map<std::string, double> shares_of(const std::optional<contract::JobReport>& report) {
-  static const std::vector<std::string> kCauses = {kProductive,      "inputWait", "stragglerWait", "checkpointSave",
-                                                   "checkpointRestore", "recompute", kOther};
+  static const std::vector<std::string> kCauses = {
+      kProductive, "inputWait", "stragglerWait", "checkpointSave", "checkpointRestore", "recompute", kOther};
   std::map<std::string, double> shares;
   double sum = 0;
   for (const std::string& cause : kCauses) {
-    const auto known = report ? report->productive_seconds.find(cause) : std::map<std::string, double>::const_iterator();
-    if (!report || known == report->productive_seconds.end() || !std::isfinite(known->second) || known->second <= 0) continue;
+    const auto known =
+        report ? report->productive_seconds.find(cause) : std::map<std::string, double>::const_iterator();
+    if (!report || known == report->productive_seconds.end() || !std::isfinite(known->second) ||
+        known->second <= 0)
+      continue;
     shares[cause] = known->second;
     sum += known->second;
   }
@@ -55,12 +61,17 @@ std::map<std::string, double> shares_of(const std::optional<contract::JobReport>
   return shares;
 }
 
-std::map<std::string, double> shares_in(const JobStatus& before, const std::optional<contract::JobReport>& report) {
+std::map<std::string, double> shares_in(const JobStatus& before,
+                                        const std::optional<contract::JobReport>& report) {
   switch (before.phase) {
-    case Phase::kRunning: return shares_of(report);
-    case Phase::kSuspended: return {{kSuspendedCause, 1.0}};
-    case Phase::kRestarting: return {{"restart", 1.0}};
-    default: return {{cause_of_waiting(reason_of(before.conditions, kConditionPodsReady)), 1.0}};
+    case Phase::kRunning:
+      return shares_of(report);
+    case Phase::kSuspended:
+      return {{kSuspendedCause, 1.0}};
+    case Phase::kRestarting:
+      return {{"restart", 1.0}};
+    default:
+      return {{cause_of_waiting(reason_of(before.conditions, kConditionPodsReady)), 1.0}};
   }
 }
 
@@ -71,14 +82,16 @@ void add(Json& object, const std::string& key, double seconds) {
 }  // namespace
 
 std::int64_t active_seconds(const JobStatus& status, WallTimeValue now) {
-  return stored_active_seconds(status) + (status.phase == Phase::kSuspended ? 0 : unbooked_seconds(status, now));
+  return stored_active_seconds(status) +
+         (status.phase == Phase::kSuspended ? 0 : unbooked_seconds(status, now));
 }
 
 Json book_time(const JobStatus& before, const std::optional<contract::JobReport>& report, WallTimeValue now) {
   const std::int64_t seconds = unbooked_seconds(before, now);
   Json time = before.time.is_object() ? before.time : Json::object();
   if (seconds == 0) return time;
-  if (!time.contains("unproductiveSeconds") || !time["unproductiveSeconds"].is_object()) time["unproductiveSeconds"] = Json::object();
+  if (!time.contains("unproductiveSeconds") || !time["unproductiveSeconds"].is_object())
+    time["unproductiveSeconds"] = Json::object();
   if (before.phase != Phase::kSuspended) time["activeSeconds"] = stored_active_seconds(before) + seconds;
   for (const auto& [cause, share] : shares_in(before, report)) {
     const double part = share * static_cast<double>(seconds);

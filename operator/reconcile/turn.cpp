@@ -21,7 +21,8 @@ Json without_progress(Json status) {
 void note_name_conflicts(Turn& turn) {
   const auto& conflicts = turn.observed.name_conflicts;
   if (conflicts.empty()) {
-    if (turn.status.conditions.contains(kConditionNameConflict)) turn.condition(kConditionNameConflict, false, "Resolved", "all names are ours");
+    if (turn.status.conditions.contains(kConditionNameConflict))
+      turn.condition(kConditionNameConflict, false, "Resolved", "all names are ours");
     return;
   }
   const auto& [what, who] = *conflicts.begin();
@@ -32,8 +33,14 @@ void note_name_conflicts(Turn& turn) {
 
 }  // namespace
 
-Turn::Turn(const contract::TrainingJob& job_in, const Observed& observed_in, WallTimeValue now_in, const ReconcileOptions& options_in)
-    : job(job_in), observed(observed_in), now(now_in), options(options_in), before(decode_status(job_in.status_json)), status(before) {
+Turn::Turn(const contract::TrainingJob& job_in, const Observed& observed_in, WallTimeValue now_in,
+           const ReconcileOptions& options_in)
+    : job(job_in),
+      observed(observed_in),
+      now(now_in),
+      options(options_in),
+      before(decode_status(job_in.status_json)),
+      status(before) {
   look_at_children();
 }
 
@@ -70,7 +77,8 @@ const Pod* Turn::coordinator() const {
 }
 
 std::optional<contract::JobReport> last_words(const Pod& coordinator, const std::string& job_uid) {
-  if (coordinator.role != contract::Role::kCoordinator || coordinator.termination_message.empty()) return std::nullopt;
+  if (coordinator.role != contract::Role::kCoordinator || coordinator.termination_message.empty())
+    return std::nullopt;
   const auto json = base::parse_json(coordinator.termination_message, {contract::kMaxReportBytes, 16});
   if (!json.ok()) return std::nullopt;
   auto report = contract::decode_report(*json);
@@ -83,7 +91,8 @@ Decision close(Turn& turn) {
   turn.status.selector = worker_selector(turn.job.meta.uid);
   turn.status.workers = count_workers(turn.status, turn.children, turn.job.spec.workers.replicas);
   if (!is_terminal(turn.status.phase)) note_name_conflicts(turn);
-  for (auto& [type, condition] : turn.status.conditions) condition.observed_generation = turn.status.observed_generation;
+  for (auto& [type, condition] : turn.status.conditions)
+    condition.observed_generation = turn.status.observed_generation;
   const Json stored = to_json(turn.before);
   if (!same_json(stored, to_json(turn.status))) {
     turn.status.time = book_time(turn.before, turn.report, turn.now);
@@ -91,7 +100,9 @@ Decision close(Turn& turn) {
     turn.decision.status_is_urgent = !same_json(without_progress(stored), without_progress(next));
     turn.decision.status = std::move(next);
   }
-  if (const auto at = turn.wake.at()) turn.decision.requeue_after = std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(10), *at - turn.now);
+  if (const auto at = turn.wake.at())
+    turn.decision.requeue_after =
+        std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(10), *at - turn.now);
   return std::move(turn.decision);
 }
 

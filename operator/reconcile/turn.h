@@ -1,5 +1,5 @@
-// One run of reconcile: what came in, and the status, requests and reasons as they grow. Passed from step to step of the
-// story in reconcile.cpp; lives for one call. Pure.
+// One run of reconcile: what came in, and the status, requests and reasons as they grow. Passed from step to
+// step of the story in reconcile.cpp; lives for one call. Pure.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,8 @@
 namespace evenkeel::oper {
 
 struct Turn {
-  Turn(const contract::TrainingJob& job_in, const Observed& observed_in, WallTimeValue now_in, const ReconcileOptions& options_in);
+  Turn(const contract::TrainingJob& job_in, const Observed& observed_in, WallTimeValue now_in,
+       const ReconcileOptions& options_in);
 
   const contract::TrainingJob& job;
   const Observed& observed;

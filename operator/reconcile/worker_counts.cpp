@@ -12,10 +12,18 @@ void count_pod(WorkerCounts& counts, const Pod& pod) {
     return;
   }
   switch (pod.phase) {
-    case PodPhase::kPending: ++counts.pending; break;
-    case PodPhase::kRunning: ++counts.running; break;
-    case PodPhase::kSucceeded: ++counts.succeeded; break;
-    case PodPhase::kFailed: ++counts.failed; break;
+    case PodPhase::kPending:
+      ++counts.pending;
+      break;
+    case PodPhase::kRunning:
+      ++counts.running;
+      break;
+    case PodPhase::kSucceeded:
+      ++counts.succeeded;
+      break;
+    case PodPhase::kFailed:
+      ++counts.failed;
+      break;
   }
   if (pod.ready) ++counts.ready;
 }

@@ -6,8 +6,8 @@
 
 namespace evenkeel::oper {
 
-// `older` pods count as terminating only. Once the job is over, what has succeeded or failed stays counted although the
-// pods go away.
+// `older` pods count as terminating only. Once the job is over, what has succeeded or failed stays counted
+// although the pods go away.
 WorkerCounts count_workers(const JobStatus& status, const Children& children, int replicas);
 
 }  // namespace evenkeel::oper

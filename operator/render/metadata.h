@@ -1,4 +1,5 @@
-// Names, labels and owners of a job's children, and how to recognise them again. Called by render and reconcile. Pure.
+// Names, labels and owners of a job's children, and how to recognise them again. Called by render and
+// reconcile. Pure.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace evenkeel::oper {
 
 using base::Json;
 
-// metadata of a child: name, namespace, our labels, the controller reference. attempt 0: a child of all attempts.
+// metadata of a child: name, namespace, our labels, the controller reference. attempt 0: a child of all
+// attempts.
 Json child_metadata(const contract::ObjectMeta& job, const std::string& name, std::int64_t attempt);
 
 // True if the child's controller is the job with this UID.

@@ -13,10 +13,11 @@ namespace {
 
 using contract::Role;
 
-constexpr int kGraceSeconds = 60;            // long enough for a checkpoint
-constexpr int kNodeLostSeconds = 30;         // a lost node costs this long, not Kubernetes' five minutes
-constexpr int kKeyMode = 0440;               // owner root, group = fsGroup: the trainer reads it, nobody else
-constexpr char kSharedMemorySize[] = "1Gi";  // Kubernetes' default of 64 MiB is too little for ranks that share a pod
+constexpr int kGraceSeconds = 60;     // long enough for a checkpoint
+constexpr int kNodeLostSeconds = 30;  // a lost node costs this long, not Kubernetes' five minutes
+constexpr int kKeyMode = 0440;        // owner root, group = fsGroup: the trainer reads it, nobody else
+constexpr char kSharedMemorySize[] =
+    "1Gi";  // Kubernetes' default of 64 MiB is too little for ranks that share a pod
 constexpr char kConfigVolume[] = "evenkeel-config";
 constexpr char kKeyVolume[] = "evenkeel-key";
 constexpr char kSharedMemoryVolume[] = "evenkeel-shm";
@@ -37,7 +38,8 @@ Json options_of(const contract::TrainingJob& job, const PodPlan& pod, const PodD
   return allowed_pod_options(options).options;
 }
 
-Json metadata_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod, const Json& options) {
+Json metadata_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod,
+                 const Json& options) {
   Json metadata = child_metadata(job.meta, pod.name, plan.attempt);
   Json labels = base::child(options, "labels");
   for (const auto& [name, value] : metadata["labels"].items()) labels[name] = value;
@@ -53,7 +55,8 @@ Json metadata_of(const contract::TrainingJob& job, const JobPlan& plan, const Po
 Json env_of(const JobPlan& plan, const PodPlan& pod, const Json& options) {
   Json env = Json::array();
   // A name twice is legal in a pod but means the last: keep that one only.
-  const Json merged = merge_pod_options({{"env", Json::array()}}, {{"env", options.value("env", Json::array())}});
+  const Json merged =
+      merge_pod_options({{"env", Json::array()}}, {{"env", options.value("env", Json::array())}});
   for (const Json& variable : merged["env"]) env.push_back(variable);
   for (const EnvironmentVariable& own : environment_of(plan, pod)) {
     Json variable = {{"name", own.name}};
@@ -79,18 +82,22 @@ struct Storage {
     if (read_only) mounts.back()["readOnly"] = true;
   }
   bool has_volume(const std::string& name) const {
-    return std::any_of(volumes.begin(), volumes.end(), [&](const Json& v) { return base::string_at(v, "name") == name; });
+    return std::any_of(volumes.begin(), volumes.end(),
+                       [&](const Json& v) { return base::string_at(v, "name") == name; });
   }
   bool has_mount(const std::string& path) const {
-    return std::any_of(mounts.begin(), mounts.end(), [&](const Json& m) { return base::string_at(m, "mountPath") == path; });
+    return std::any_of(mounts.begin(), mounts.end(),
+                       [&](const Json& m) { return base::string_at(m, "mountPath") == path; });
   }
 };
 
 void add_own(Storage& storage, const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod) {
   storage.add(kConfigVolume, {{"configMap", {{"name", plan.config_map}}}}, contract::kConfigMountPath, true);
-  storage.add(kKeyVolume, {{"secret", {{"secretName", plan.secret}, {"defaultMode", kKeyMode}}}}, contract::kKeyMountPath, true);
+  storage.add(kKeyVolume, {{"secret", {{"secretName", plan.secret}, {"defaultMode", kKeyMode}}}},
+              contract::kKeyMountPath, true);
   if (pod.role != Role::kWorker) return;  // the coordinator moves no samples and no weights
-  storage.add(kSharedMemoryVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kSharedMemorySize}}}}, "/dev/shm", false);
+  storage.add(kSharedMemoryVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kSharedMemorySize}}}},
+              "/dev/shm", false);
   if (is_allowed_volume_source(job.spec.dataset.volume)) {
     storage.add(kDatasetVolume, job.spec.dataset.volume, job.spec.dataset.path, true);
   }
@@ -99,7 +106,8 @@ void add_own(Storage& storage, const contract::TrainingJob& job, const JobPlan& 
   }
 }
 
-Storage storage_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod, const Json& options) {
+Storage storage_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod,
+                   const Json& options) {
   Storage storage;
   add_own(storage, job, plan, pod);
   for (const Json& volume : options.value("volumes", Json::array())) {
@@ -118,8 +126,10 @@ Json tolerations_of(const Json& options) {
     const bool said = std::any_of(tolerations.begin(), tolerations.end(),
                                   [&](const Json& t) { return base::string_at(t, "key") == taint; });
     if (said) continue;
-    tolerations.push_back(
-        {{"key", taint}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", kNodeLostSeconds}});
+    tolerations.push_back({{"key", taint},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", kNodeLostSeconds}});
   }
   return tolerations;
 }
@@ -136,7 +146,9 @@ Json pod_security(const Json& options) {
 }
 
 Json ports_of(const contract::TrainingJob& job, const PodPlan& pod) {
-  Json ports = Json::array({{{"name", contract::kMetricsPortName}, {"containerPort", job.spec.metrics_port}, {"protocol", "TCP"}}});
+  Json ports = Json::array({{{"name", contract::kMetricsPortName},
+                             {"containerPort", job.spec.metrics_port},
+                             {"protocol", "TCP"}}});
   const bool worker = pod.role == Role::kWorker;
   ports.push_back({{"name", worker ? "data" : "control"},
                    {"containerPort", worker ? contract::kDataPort : contract::kControlPort},
@@ -149,8 +161,8 @@ Json resources_of(const contract::TrainingJob& job, const PodPlan& pod) {
   return merge_resources(job.spec.coordinator.resources, Json::object());
 }
 
-Json container_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod, const PodDefaults& defaults,
-                  const Json& options, const Storage& storage) {
+Json container_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod,
+                  const PodDefaults& defaults, const Json& options, const Storage& storage) {
   Json container = {{"name", contract::kContainerName}};
   container["image"] = job.spec.workers.image.empty() ? defaults.image : job.spec.workers.image;
   container["args"] = Json::array({contract::role_name(pod.role)});  // the image's entry point is the trainer
@@ -168,8 +180,8 @@ Json container_of(const contract::TrainingJob& job, const JobPlan& plan, const P
 }
 
 void add_scheduling(Json& spec, const contract::TrainingJob& job, const Json& options) {
-  for (const char* member : {"nodeSelector", "affinity", "topologySpreadConstraints", "runtimeClassName", "imagePullSecrets",
-                             "serviceAccountName", "priorityClassName"}) {
+  for (const char* member : {"nodeSelector", "affinity", "topologySpreadConstraints", "runtimeClassName",
+                             "imagePullSecrets", "serviceAccountName", "priorityClassName"}) {
     if (options.contains(member) && !options[member].empty()) spec[member] = options[member];
   }
   if (!spec.contains("priorityClassName") && !job.spec.priority_class_name.empty()) {
@@ -180,7 +192,8 @@ void add_scheduling(Json& spec, const contract::TrainingJob& job, const Json& op
 
 }  // namespace
 
-Json render_pod(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod, const PodDefaults& defaults) {
+Json render_pod(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod,
+                const PodDefaults& defaults) {
   const Json options = options_of(job, pod, defaults);
   const Storage storage = storage_of(job, plan, pod, options);
   Json object = {{"apiVersion", "v1"}, {"kind", "Pod"}};
@@ -188,7 +201,8 @@ Json render_pod(const contract::TrainingJob& job, const JobPlan& plan, const Pod
   Json& spec = object["spec"];
   spec["hostname"] = pod.host_name;
   spec["subdomain"] = plan.service;
-  spec["restartPolicy"] = "Never";  // a rank that starts again is a new incarnation, and that is the operator's decision
+  spec["restartPolicy"] =
+      "Never";  // a rank that starts again is a new incarnation, and that is the operator's decision
   spec["terminationGracePeriodSeconds"] = kGraceSeconds;
   spec["automountServiceAccountToken"] = false;
   spec["enableServiceLinks"] = false;

@@ -21,10 +21,13 @@ const Names kUnsafeAnnotations = {"container.apparmor.security.beta.kubernetes.i
                                   "container.seccomp.security.alpha.kubernetes.io/",
                                   "seccomp.security.alpha.kubernetes.io/"};
 
-bool one_of(std::string_view name, const Names& names) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool one_of(std::string_view name, const Names& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 bool starts_with_any(std::string_view name, const Names& prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 // Collects what is allowed and the paths of what is not.
@@ -87,7 +90,8 @@ class Filter {
       Json kept = Json::object();
       for (const auto& [name, id] : value.items()) {
         const bool user = name == "runAsUser" && id.is_number_integer() && id.get<std::int64_t>() > 0;
-        const bool group = (name == "runAsGroup" || name == "fsGroup") && id.is_number_integer() && id.get<std::int64_t>() >= 0;
+        const bool group = (name == "runAsGroup" || name == "fsGroup") && id.is_number_integer() &&
+                           id.get<std::int64_t>() >= 0;
         if (user || group || (name == "supplementalGroups" && id.is_array())) {
           kept[name] = id;
         } else {
@@ -121,9 +125,13 @@ class Filter {
   std::set<std::string> seen_;
 };
 
-bool is_own_key(const std::string& name) { return name.starts_with(contract::kLabelPrefix); }
+bool is_own_key(const std::string& name) {
+  return name.starts_with(contract::kLabelPrefix);
+}
 
-bool allowed_annotation(const std::string& name) { return !is_own_key(name) && !starts_with_any(name, kUnsafeAnnotations); }
+bool allowed_annotation(const std::string& name) {
+  return !is_own_key(name) && !starts_with_any(name, kUnsafeAnnotations);
+}
 
 bool allowed_env(const Json& variable) {
   const std::string name = base::string_at(variable, "name");
@@ -153,7 +161,8 @@ bool allowed_mount(const Json& mount) {
 void merge_by(const char* member, Json& into, const Json& from) {
   for (const Json& item : from) {
     const std::string name = base::string_at(item, member);
-    auto same = std::find_if(into.begin(), into.end(), [&](const Json& other) { return base::string_at(other, member) == name; });
+    auto same = std::find_if(into.begin(), into.end(),
+                             [&](const Json& other) { return base::string_at(other, member) == name; });
     if (same != into.end()) {
       *same = item;
     } else {

@@ -14,7 +14,9 @@
 namespace evenkeel::oper {
 namespace {
 
-Json json(const char* text) { return base::parse_json(text).value(); }
+Json json(const char* text) {
+  return base::parse_json(text).value();
+}
 
 contract::TrainingJob full_job() {
   Json manifest = contract::full_manifest();
@@ -22,7 +24,8 @@ contract::TrainingJob full_job() {
   return contract::decode_job(manifest).value();
 }
 
-Json pod_of(const contract::TrainingJob& job, const std::string& host_name, const PodDefaults& defaults = {}) {
+Json pod_of(const contract::TrainingJob& job, const std::string& host_name,
+            const PodDefaults& defaults = {}) {
   const JobPlan plan = make_plan(job, 1, 1);
   for (const PodPlan& pod : plan.pods) {
     if (pod.host_name == host_name) return render_pod(job, plan, pod, defaults);
@@ -48,7 +51,8 @@ Json mount_at(const Json& pod, const std::string& path) {
 // The rules of PodSecurity "restricted", written down once more.
 void expect_restricted(const Json& pod) {
   const Json& spec = pod["spec"];
-  for (const char* name : {"hostNetwork", "hostPID", "hostIPC", "initContainers", "ephemeralContainers", "nodeName"}) {
+  for (const char* name :
+       {"hostNetwork", "hostPID", "hostIPC", "initContainers", "ephemeralContainers", "nodeName"}) {
     EXPECT_FALSE(spec.contains(name)) << name;
   }
   EXPECT_EQ(spec["securityContext"]["runAsNonRoot"], true);
@@ -62,7 +66,8 @@ void expect_restricted(const Json& pod) {
   EXPECT_FALSE(security["capabilities"].contains("add"));
   EXPECT_FALSE(security.contains("privileged"));
   for (const Json& port : spec["containers"][0]["ports"]) EXPECT_FALSE(port.contains("hostPort"));
-  const std::set<std::string> allowed = {"configMap", "secret", "emptyDir", "persistentVolumeClaim", "ephemeral", "csi"};
+  const std::set<std::string> allowed = {"configMap", "secret", "emptyDir", "persistentVolumeClaim",
+                                         "ephemeral", "csi"};
   for (const Json& volume : spec["volumes"]) {
     for (const auto& member : volume.items()) {
       if (member.key() != "name") {
@@ -74,7 +79,8 @@ void expect_restricted(const Json& pod) {
 
 TEST(Render, pods_pass_the_restricted_level) {
   const contract::TrainingJob job = full_job();
-  for (const char* host : {"demo-worker-0", "demo-worker-3", "demo-coordinator-0"}) expect_restricted(pod_of(job, host));
+  for (const char* host : {"demo-worker-0", "demo-worker-3", "demo-coordinator-0"})
+    expect_restricted(pod_of(job, host));
 }
 
 TEST(Render, pod_defaults_hold) {
@@ -99,13 +105,14 @@ TEST(Render, pod_defaults_hold) {
 TEST(Render, every_child_is_owned_and_labelled) {
   const contract::TrainingJob job = full_job();
   const JobPlan plan = make_plan(job, 2, 3);
-  for (const Json& object : {render_service(job, plan), render_config_map(job, plan), render_secret(job, plan),
-                             render_pod(job, plan, plan.pods[1], {})}) {
+  for (const Json& object : {render_service(job, plan), render_config_map(job, plan),
+                             render_secret(job, plan), render_pod(job, plan, plan.pods[1], {})}) {
     EXPECT_TRUE(is_controlled_by(object, job.meta.uid));
     EXPECT_FALSE(is_controlled_by(object, "another"));
     EXPECT_EQ(object["metadata"]["ownerReferences"][0]["blockOwnerDeletion"], true);
     EXPECT_EQ(object["metadata"]["labels"][contract::kLabelJobUid], job.meta.uid);
-    for (const auto& label : object["metadata"]["labels"].items()) EXPECT_LE(label.value().get<std::string>().size(), 63u);
+    for (const auto& label : object["metadata"]["labels"].items())
+      EXPECT_LE(label.value().get<std::string>().size(), 63u);
     EXPECT_FALSE(object["metadata"].contains("finalizers"));
   }
 }
@@ -117,7 +124,8 @@ TEST(Render, the_service_selects_current_pods_of_this_job_ready_or_not) {
   EXPECT_EQ(service["spec"]["publishNotReadyAddresses"], true);
   EXPECT_EQ(service["spec"]["selector"][contract::kLabelCurrent], "true");
   const Json pod = pod_of(job, "demo-worker-0");
-  for (const auto& [name, value] : service["spec"]["selector"].items()) EXPECT_EQ(pod["metadata"]["labels"][name], value);
+  for (const auto& [name, value] : service["spec"]["selector"].items())
+    EXPECT_EQ(pod["metadata"]["labels"][name], value);
 }
 
 TEST(Render, the_trainer_reads_the_config_map) {
@@ -146,7 +154,8 @@ TEST(Render, an_override_is_for_its_replicas_only) {
 }
 
 TEST(Render, a_lower_limit_takes_the_request_along) {
-  const Json merged = merge_resources(json(R"({"limits": {"cpu": "1"}, "requests": {"cpu": "800m"}})"), json(R"({"limits": {"cpu": "500m"}})"));
+  const Json merged = merge_resources(json(R"({"limits": {"cpu": "1"}, "requests": {"cpu": "800m"}})"),
+                                      json(R"({"limits": {"cpu": "500m"}})"));
   EXPECT_EQ(merged["requests"]["cpu"], "500m");
   EXPECT_EQ(merge_resources(Json::object(), Json::object()), Json::object());
 }
@@ -159,7 +168,8 @@ TEST(Render, cuda_asks_for_its_devices) {
 
 TEST(Render, no_env_name_comes_twice_and_ours_win) {
   contract::TrainingJob job = full_job();
-  job.spec.workers.shape.pod_options["env"] = json(R"([{"name": "MASTER_ADDR", "value": "x"}, {"name": "A", "value": "1"},
+  job.spec.workers.shape.pod_options["env"] =
+      json(R"([{"name": "MASTER_ADDR", "value": "x"}, {"name": "A", "value": "1"},
       {"name": "EVENKEEL_RANK", "value": "9"}, {"name": "A", "value": "2"}])");
   const Json pod = pod_of(job, "demo-worker-1");
   std::set<std::string> names;
@@ -178,20 +188,39 @@ TEST(Render, no_env_name_comes_twice_and_ours_win) {
 // One attack each, as if a loose schema had let it into the store.
 TEST(Render, what_is_not_allowed_never_reaches_a_pod) {
   const char* attacks[] = {
-      R"({"hostNetwork": true})", R"({"hostPID": true})", R"({"hostIPC": true})", R"({"nodeName": "master"})",
-      R"({"containers": [{"name": "x"}]})", R"({"initContainers": [{"name": "x"}]})", R"({"ephemeralContainers": []})",
-      R"({"privileged": true})", R"({"capabilities": {"add": ["SYS_ADMIN"]}})", R"({"automountServiceAccountToken": true})",
-      R"({"restartPolicy": "Always"})", R"({"hostname": "x"})", R"({"subdomain": "x"})", R"({"schedulerName": "x"})",
-      R"({"hostAliases": [{"ip": "1.1.1.1"}]})", R"({"shareProcessNamespace": true})", R"({"dnsPolicy": "Default"})",
-      R"({"securityContext": {"privileged": true}})", R"({"securityContext": {"runAsUser": 0}})",
-      R"({"securityContext": {"runAsNonRoot": false}})", R"({"securityContext": {"seccompProfile": {"type": "Unconfined"}}})",
-      R"({"securityContext": {"sysctls": [{"name": "x", "value": "y"}]}})", R"({"securityContext": {"windowsOptions": {}}})",
-      R"({"securityContext": {"seLinuxOptions": {"type": "spc_t"}}})", R"({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}})",
+      R"({"hostNetwork": true})",
+      R"({"hostPID": true})",
+      R"({"hostIPC": true})",
+      R"({"nodeName": "master"})",
+      R"({"containers": [{"name": "x"}]})",
+      R"({"initContainers": [{"name": "x"}]})",
+      R"({"ephemeralContainers": []})",
+      R"({"privileged": true})",
+      R"({"capabilities": {"add": ["SYS_ADMIN"]}})",
+      R"({"automountServiceAccountToken": true})",
+      R"({"restartPolicy": "Always"})",
+      R"({"hostname": "x"})",
+      R"({"subdomain": "x"})",
+      R"({"schedulerName": "x"})",
+      R"({"hostAliases": [{"ip": "1.1.1.1"}]})",
+      R"({"shareProcessNamespace": true})",
+      R"({"dnsPolicy": "Default"})",
+      R"({"securityContext": {"privileged": true}})",
+      R"({"securityContext": {"runAsUser": 0}})",
+      R"({"securityContext": {"runAsNonRoot": false}})",
+      R"({"securityContext": {"seccompProfile": {"type": "Unconfined"}}})",
+      R"({"securityContext": {"sysctls": [{"name": "x", "value": "y"}]}})",
+      R"({"securityContext": {"windowsOptions": {}}})",
+      R"({"securityContext": {"seLinuxOptions": {"type": "spc_t"}}})",
+      R"({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}})",
       R"({"volumes": [{"name": "h", "hostPath": {"path": "/"}}], "volumeMounts": [{"name": "h", "mountPath": "/h"}]})",
       R"({"volumes": [{"name": "h", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]})",
-      R"({"volumes": [{"name": "h", "downwardAPI": {}}]})", R"({"volumes": [{"name": "h", "nfs": {"server": "x"}}]})",
+      R"({"volumes": [{"name": "h", "downwardAPI": {}}]})",
+      R"({"volumes": [{"name": "h", "nfs": {"server": "x"}}]})",
       R"({"volumes": [{"name": "h", "emptyDir": {}, "hostPath": {"path": "/"}}]})",
-      R"({"volumes": [{"name": "evenkeel-key", "emptyDir": {}}]})", R"({"volumes": "x"})", R"({"volumes": [7]})",
+      R"({"volumes": [{"name": "evenkeel-key", "emptyDir": {}}]})",
+      R"({"volumes": "x"})",
+      R"({"volumes": [7]})",
       R"({"volumeMounts": [{"name": "evenkeel-key", "mountPath": "/key"}]})",
       R"({"volumeMounts": [{"name": "scratch", "mountPath": "/s", "mountPropagation": "Bidirectional"}]})",
       R"({"volumeMounts": [{"name": "scratch", "mountPath": "/etc/evenkeel/config"}]})",
@@ -200,8 +229,12 @@ TEST(Render, what_is_not_allowed_never_reaches_a_pod) {
       R"({"annotations": {"container.apparmor.security.beta.kubernetes.io/trainer": "unconfined"}})",
       R"({"annotations": {"training.evenkeel.dev/x": "y"}})",
       R"({"env": [{"name": "RANK", "value": "7"}, {"name": "TF_CONFIG", "value": "{}"}, {"name": "PET_NNODES", "value": "1"}]})",
-      R"({"env": [{"name": "X", "valueFrom": {"fileKeyRef": {"path": "/etc/shadow"}}}]})", R"({"env": {"name": "X"}})",
-      R"({"tolerations": "all"})", R"({"serviceAccountName": {"name": "x"}})", R"({"imagePullSecrets": "x"})", R"(["hostNetwork"])"};
+      R"({"env": [{"name": "X", "valueFrom": {"fileKeyRef": {"path": "/etc/shadow"}}}]})",
+      R"({"env": {"name": "X"}})",
+      R"({"tolerations": "all"})",
+      R"({"serviceAccountName": {"name": "x"}})",
+      R"({"imagePullSecrets": "x"})",
+      R"(["hostNetwork"])"};
   const Json clean = pod_of(full_job(), "demo-worker-1");
   for (const char* attack : attacks) {
     contract::TrainingJob job = full_job();
@@ -218,18 +251,22 @@ TEST(Render, what_is_not_allowed_never_reaches_a_pod) {
     EXPECT_TRUE(mount_at(pod, "/h").is_null()) << attack;
     EXPECT_TRUE(mount_at(pod, "/key").is_null()) << attack;
     EXPECT_TRUE(mount_at(pod, "/n").is_null()) << attack;
-    for (const auto& member : pod["spec"].items()) EXPECT_TRUE(clean["spec"].contains(member.key())) << attack << " brought " << member.key();
+    for (const auto& member : pod["spec"].items())
+      EXPECT_TRUE(clean["spec"].contains(member.key())) << attack << " brought " << member.key();
   }
 }
 
 TEST(Render, what_was_dropped_is_named) {
-  const AllowedOptions allowed = allowed_pod_options(json(R"({"hostNetwork": true, "env": [{"name": "RANK"}], "labels": {"a": "b"}})"));
+  const AllowedOptions allowed =
+      allowed_pod_options(json(R"({"hostNetwork": true, "env": [{"name": "RANK"}], "labels": {"a": "b"}})"));
   EXPECT_EQ(allowed.dropped, (std::vector<std::string>{"env[0]", "hostNetwork"}));
   EXPECT_EQ(allowed.options["labels"]["a"], "b");
 }
 
 TEST(Render, the_charts_defaults_lie_under_the_jobs_options) {
-  const PodDefaults defaults{"trainer:9", json(R"({"imagePullSecrets": [{"name": "chart"}], "tolerations": [{"key": "gpu", "operator": "Exists"}],
+  const PodDefaults defaults{
+      "trainer:9",
+      json(R"({"imagePullSecrets": [{"name": "chart"}], "tolerations": [{"key": "gpu", "operator": "Exists"}],
       "nodeSelector": {"pool": "train", "disk": "hdd"}})")};
   const Json pod = pod_of(full_job(), "demo-worker-0", defaults);
   EXPECT_EQ(pod["spec"]["imagePullSecrets"].size(), 2u);

@@ -15,12 +15,19 @@ constexpr base::Duration kProgressEvery = std::chrono::seconds(30);
 constexpr base::Duration kProgressRetry = std::chrono::seconds(1);
 constexpr base::Duration kLongestWait = std::chrono::seconds(30);
 
-std::string phase_of(const Json& object) { return base::string_at(base::child(object, "status"), "phase"); }
-bool terminal(const std::string& phase) { return phase == "Succeeded" || phase == "Failed"; }
-std::string meta(const Json& object, std::string_view key) { return base::string_at(base::child(object, "metadata"), key); }
+std::string phase_of(const Json& object) {
+  return base::string_at(base::child(object, "status"), "phase");
+}
+bool terminal(const std::string& phase) {
+  return phase == "Succeeded" || phase == "Failed";
+}
+std::string meta(const Json& object, std::string_view key) {
+  return base::string_at(base::child(object, "metadata"), key);
+}
 
 JobRef ref_of(const Json& object) {
-  JobRef job{meta(object, "namespace"), meta(object, "name"), meta(object, "uid"), meta(object, "resourceVersion"), Json()};
+  JobRef job{meta(object, "namespace"), meta(object, "name"), meta(object, "uid"),
+             meta(object, "resourceVersion"), Json()};
   const auto status = object.find("status");
   if (status != object.end() && status->is_object()) job.status = *status;
   return job;
@@ -31,15 +38,21 @@ std::optional<base::Duration> sooner(std::optional<base::Duration> a, std::optio
   return b ? std::min(*a, *b) : a;
 }
 
-// The pod that answers for the job: the coordinator's, or the only worker's where the coordinator runs inside it.
-const Json* coordinator_pod(const contract::TrainingJob& job, const Observed& observed, std::int64_t attempt) {
-  const bool inside = job.spec.strategy.type == contract::StrategyType::kOneDevice || job.spec.strategy.type == contract::StrategyType::kMirrored;
-  const std::string role = contract::role_name(inside ? contract::Role::kWorker : contract::Role::kCoordinator);
+// The pod that answers for the job: the coordinator's, or the only worker's where the coordinator runs inside
+// it.
+const Json* coordinator_pod(const contract::TrainingJob& job, const Observed& observed,
+                            std::int64_t attempt) {
+  const bool inside = job.spec.strategy.type == contract::StrategyType::kOneDevice ||
+                      job.spec.strategy.type == contract::StrategyType::kMirrored;
+  const std::string role =
+      contract::role_name(inside ? contract::Role::kWorker : contract::Role::kCoordinator);
   for (const Json& pod : observed.pods) {
     const Json& labels = base::at_path(pod, {"metadata", "labels"});
     const Json& status = base::child(pod, "status");
-    if (base::string_at(labels, contract::kLabelRole) == role && base::string_at(labels, contract::kLabelAttempt) == std::to_string(attempt) &&
-        meta(pod, "deletionTimestamp").empty() && base::string_at(status, "phase") == "Running" && !base::string_at(status, "podIP").empty())
+    if (base::string_at(labels, contract::kLabelRole) == role &&
+        base::string_at(labels, contract::kLabelAttempt) == std::to_string(attempt) &&
+        meta(pod, "deletionTimestamp").empty() && base::string_at(status, "phase") == "Running" &&
+        !base::string_at(status, "podIP").empty())
       return &pod;
   }
   return nullptr;
@@ -47,7 +60,8 @@ const Json* coordinator_pod(const contract::TrainingJob& job, const Observed& ob
 
 }  // namespace
 
-Controller::Controller(Parts parts, ReconcileOptions options) : parts_(std::move(parts)), options_(std::move(options)) {}
+Controller::Controller(Parts parts, ReconcileOptions options)
+    : parts_(std::move(parts)), options_(std::move(options)) {}
 
 RunReport Controller::run(const std::string& key) {
   const std::size_t slash = key.find('/');
@@ -69,8 +83,10 @@ RunReport Controller::run(const std::string& key) {
   const base::MonotonicTime now = parts_.client.clock().now();
   const Expectations::State expected = parts_.expectations.state(uid, now);
   if (expected == Expectations::State::kWaiting)
-    return {RunResult::kRequeueAfter, parts_.expectations.remaining(uid, now) + std::chrono::milliseconds(1), "", true};
-  auto gathered = expected == Expectations::State::kExpired ? gather_live(uid, *object, *memory) : gather(uid, std::move(*object), *memory);
+    return {RunResult::kRequeueAfter, parts_.expectations.remaining(uid, now) + std::chrono::milliseconds(1),
+            "", true};
+  auto gathered = expected == Expectations::State::kExpired ? gather_live(uid, *object, *memory)
+                                                            : gather(uid, std::move(*object), *memory);
   if (!gathered.ok()) return {RunResult::kError, std::nullopt, gathered.error().message, false};
   count_end(gathered->object, *memory);
   Decision decision = decide(gathered->object, gathered->observed, *memory, key);
@@ -82,7 +98,8 @@ RunReport Controller::run(const std::string& key) {
   return report_of(act, requeue_after);
 }
 
-base::Result<Controller::Gathered> Controller::gather(const std::string& job_uid, Json object, const JobMemory& memory) {
+base::Result<Controller::Gathered> Controller::gather(const std::string& job_uid, Json object,
+                                                      const JobMemory& memory) {
   Gathered all;
   const Stores& stores = parts_.stores;
   all.observed.pods = stores.pods.of_job(job_uid);
@@ -98,21 +115,30 @@ base::Result<Controller::Gathered> Controller::gather(const std::string& job_uid
 }
 
 // Own writes did not show up in the caches: the caches are not believed, the API server is asked.
-base::Result<Controller::Gathered> Controller::gather_live(const std::string& job_uid, const Json& cached, const JobMemory& memory) {
+base::Result<Controller::Gathered> Controller::gather_live(const std::string& job_uid, const Json& cached,
+                                                           const JobMemory& memory) {
   base::log_warning("own writes are not in the cache in time; asking the API server",
                     {{"namespace", meta(cached, "namespace")}, {"trainingjob", meta(cached, "name")}});
   const std::string name_space = meta(cached, "namespace");
   const ApiReply job = parts_.client.get(trainingjobs(), name_space, meta(cached, "name"));
   if (!job.ok()) return base::Error{base::ErrorCode::kUnavailable, "reading the job: " + job.message};
-  if (meta(job.object, "uid") != job_uid) return base::Error{base::ErrorCode::kConflict, "the job was made anew"};
+  if (meta(job.object, "uid") != job_uid)
+    return base::Error{base::ErrorCode::kConflict, "the job was made anew"};
   EVENKEEL_ASSIGN(Gathered all, gather(job_uid, job.object, memory));
   std::set<std::string> present;
-  for (auto [resource, target] : {std::pair{&pods(), &all.observed.pods}, {&services(), &all.observed.services}, {&config_maps(), &all.observed.config_maps}}) {
-    ListQuery query{.name_space = name_space, .label_selector = std::string(contract::kLabelJobUid) + "=" + job_uid, .limit = 500, .continue_token = ""};
+  for (auto [resource, target] : {std::pair{&pods(), &all.observed.pods},
+                                  {&services(), &all.observed.services},
+                                  {&config_maps(), &all.observed.config_maps}}) {
+    ListQuery query{.name_space = name_space,
+                    .label_selector = std::string(contract::kLabelJobUid) + "=" + job_uid,
+                    .limit = 500,
+                    .continue_token = ""};
     target->clear();
     do {
       ApiReply page = parts_.client.list(*resource, query);
-      if (!page.ok()) return base::Error{base::ErrorCode::kUnavailable, "listing " + resource->plural + ": " + page.message};
+      if (!page.ok())
+        return base::Error{base::ErrorCode::kUnavailable,
+                           "listing " + resource->plural + ": " + page.message};
       const Json items = base::child(page.object, "items").is_array() ? page.object["items"] : Json::array();
       for (const Json& item : items) {
         present.insert(meta(item, "uid"));
@@ -120,14 +146,18 @@ base::Result<Controller::Gathered> Controller::gather_live(const std::string& jo
       }
       query.continue_token = base::string_at(base::child(page.object, "metadata"), "continue");
     } while (!query.continue_token.empty());
-    std::sort(target->begin(), target->end(), [](const Json& a, const Json& b) { return meta(a, "name") < meta(b, "name"); });
+    std::sort(target->begin(), target->end(),
+              [](const Json& a, const Json& b) { return meta(a, "name") < meta(b, "name"); });
   }
-  parts_.expectations.listed(job_uid, [&](const std::string& uid) { return present.contains(uid); }, parts_.client.clock().now());
+  parts_.expectations.listed(
+      job_uid, [&](const std::string& uid) { return present.contains(uid); }, parts_.client.clock().now());
   return all;
 }
 
-Decision Controller::decide(const Json& object, const Observed& observed, JobMemory&, const std::string& key) {
-  const std::string managed_by = base::string_at(base::child(object, "spec"), "managedBy", contract::kDefaultManagedBy);
+Decision Controller::decide(const Json& object, const Observed& observed, JobMemory&,
+                            const std::string& key) {
+  const std::string managed_by =
+      base::string_at(base::child(object, "spec"), "managedBy", contract::kDefaultManagedBy);
   if (managed_by != contract::kDefaultManagedBy) return {};
   const base::WallTime now = parts_.client.clock().wall_now();
   const auto job = contract::decode_job(object);
@@ -138,18 +168,27 @@ Decision Controller::decide(const Json& object, const Observed& observed, JobMem
   track_coordinator(*job, observed, key);
   Decision decision = reconcile(*job, observed, now, options_);
   if (decision.status || !decision.requests.empty()) {
-    base::log(decision.status_is_urgent || !decision.requests.empty() ? base::LogLevel::kInfo : base::LogLevel::kDebug, "decided",
-              {{"namespace", job->meta.name_space}, {"trainingjob", job->meta.name}, {"status", decision.status ? phase_of(Json{{"status", *decision.status}}) : ""},
-               {"requests", decision.requests.size()}, {"reasons", decision.reasons}});
+    base::log(decision.status_is_urgent || !decision.requests.empty() ? base::LogLevel::kInfo
+                                                                      : base::LogLevel::kDebug,
+              "decided",
+              {{"namespace", job->meta.name_space},
+               {"trainingjob", job->meta.name},
+               {"status", decision.status ? phase_of(Json{{"status", *decision.status}}) : ""},
+               {"requests", decision.requests.size()},
+               {"reasons", decision.reasons}});
   }
   return decision;
 }
 
-void Controller::track_coordinator(const contract::TrainingJob& job, const Observed& observed, const std::string& key) {
+void Controller::track_coordinator(const contract::TrainingJob& job, const Observed& observed,
+                                   const std::string& key) {
   const std::int64_t attempt = base::int_at(job.status_json, "attempt");
-  const Json* pod = terminal(base::string_at(job.status_json, "phase")) ? nullptr : coordinator_pod(job, observed, attempt);
+  const Json* pod =
+      terminal(base::string_at(job.status_json, "phase")) ? nullptr : coordinator_pod(job, observed, attempt);
   if (!pod) return parts_.reports.pause(job.meta.uid);
-  parts_.reports.track(job.meta.uid, key, {base::string_at(base::child(*pod, "status"), "podIP"), static_cast<std::uint16_t>(job.spec.metrics_port), attempt});
+  parts_.reports.track(job.meta.uid, key,
+                       {base::string_at(base::child(*pod, "status"), "podIP"),
+                        static_cast<std::uint16_t>(job.spec.metrics_port), attempt});
 }
 
 // Numbers alone wait their turn. Events explain a change, so a decision that has some is written at once.
@@ -169,7 +208,8 @@ void Controller::pace(Decision& decision, JobMemory& memory, std::optional<base:
 void Controller::count_end(const Json& object, JobMemory& memory) {
   const std::string phase = phase_of(object);
   const bool was_open = !memory.last_phase.empty() && !terminal(memory.last_phase);
-  if (terminal(phase) && was_open && parts_.on_finished) parts_.on_finished(meta(object, "namespace"), phase == "Succeeded" ? "succeeded" : "failed");
+  if (terminal(phase) && was_open && parts_.on_finished)
+    parts_.on_finished(meta(object, "namespace"), phase == "Succeeded" ? "succeeded" : "failed");
   memory.last_phase = phase.empty() ? "Pending" : phase;
 }
 
@@ -182,7 +222,8 @@ RunReport Controller::gone(const std::string& key) {
     memory = std::move(found->second);
     memories_.erase(found);
   }
-  if (!memory.last_phase.empty() && !terminal(memory.last_phase) && parts_.on_finished) parts_.on_finished(key.substr(0, key.find('/')), "deleted");
+  if (!memory.last_phase.empty() && !terminal(memory.last_phase) && parts_.on_finished)
+    parts_.on_finished(key.substr(0, key.find('/')), "deleted");
   parts_.expectations.forget(memory.uid);
   parts_.reports.forget(memory.uid);
   return {};
@@ -193,9 +234,13 @@ RunReport Controller::report_of(const ActReport& act, std::optional<base::Durati
     case ActCode::kDone:
       if (requeue_after) return {RunResult::kRequeueAfter, *requeue_after, "", true};
       return {};
-    case ActCode::kWait: return {RunResult::kRequeueAfter, act.wait ? *act.wait : requeue_after.value_or(kLongestWait), act.message, true};
-    case ActCode::kConflict: return {RunResult::kRequeue, std::nullopt, act.message, true};
-    case ActCode::kRetry: return {RunResult::kError, std::nullopt, act.message, false};
+    case ActCode::kWait:
+      return {RunResult::kRequeueAfter, act.wait ? *act.wait : requeue_after.value_or(kLongestWait),
+              act.message, true};
+    case ActCode::kConflict:
+      return {RunResult::kRequeue, std::nullopt, act.message, true};
+    case ActCode::kRetry:
+      return {RunResult::kError, std::nullopt, act.message, false};
   }
   return {};
 }

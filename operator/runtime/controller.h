@@ -1,5 +1,5 @@
-// One run of one TrainingJob: read the caches, decide (operator/reconcile), carry out (operator/act), and say when to
-// look again. Called by the workers; never two at once for one key. Thread safe across keys.
+// One run of one TrainingJob: read the caches, decide (operator/reconcile), carry out (operator/act), and say
+// when to look again. Called by the workers; never two at once for one key. Thread safe across keys.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Whole runs of one job against an API server in memory: what is decided is carried out, whatever is lost on the way.
+// Whole runs of one job against an API server in memory: what is decided is carried out, whatever is lost on
+// the way.
 #include "operator/runtime/controller.h"
 
 #include <gtest/gtest.h>
@@ -22,17 +23,24 @@ class NoTokens : public TokenSource {
 // One operator process: everything in it is lost when it is killed.
 struct Process {
   Process(FakeTransport& transport, TokenSource& tokens, base::FakeClock& clock)
-      : client(transport, tokens, clock), poller(clock, [](const ReportTarget&) -> base::Result<base::HttpResponse> {
-          return base::Error{base::ErrorCode::kUnavailable, "no coordinator"};
-        }, [](const std::string&) {}) {
-    for (ObjectStore* store : {&stores.jobs, &stores.pods, &stores.services, &stores.config_maps}) store->set_versions_comparable(true);
+      : client(transport, tokens, clock),
+        poller(
+            clock,
+            [](const ReportTarget&) -> base::Result<base::HttpResponse> {
+              return base::Error{base::ErrorCode::kUnavailable, "no coordinator"};
+            },
+            [](const std::string&) {}) {
+    for (ObjectStore* store : {&stores.jobs, &stores.pods, &stores.services, &stores.config_maps})
+      store->set_versions_comparable(true);
     stores.jobs.set_handler([this](const StoreChange& change) {
       expectations.saw_job(change.uid, [&](const std::string& expected) {
-        return change.resource_version == expected || stores.jobs.compare_versions(change.resource_version, expected) > 0;
+        return change.resource_version == expected ||
+               stores.jobs.compare_versions(change.resource_version, expected) > 0;
       });
     });
     for (ObjectStore* store : {&stores.pods, &stores.services, &stores.config_maps})
-      store->set_handler([this](const StoreChange& change) { expectations.saw(change.uid, change.deleting); });
+      store->set_handler(
+          [this](const StoreChange& change) { expectations.saw(change.uid, change.deleting); });
   }
   ApiClient client;
   Stores stores;
@@ -40,8 +48,10 @@ struct Process {
   ReportPoller poller;
   std::vector<std::string> finished;
   Actor actor{client, stores, expectations, nullptr};
-  Controller controller{{client, stores, expectations, actor, poller, [this](const std::string&, const std::string& result) { finished.push_back(result); }},
-                        ReconcileOptions{"trainer:test", Json::object()}};
+  Controller controller{
+      {client, stores, expectations, actor, poller,
+       [this](const std::string&, const std::string& result) { finished.push_back(result); }},
+      ReconcileOptions{"trainer:test", Json::object()}};
 };
 
 class ControllerTest : public ::testing::Test {
@@ -50,8 +60,10 @@ class ControllerTest : public ::testing::Test {
 
   void restart() { process = std::make_unique<Process>(transport, tokens, clock); }
   void create_job(const std::string& name = "t") {
-    server.put("trainingjobs", *base::parse_json(R"({"apiVersion": "training.evenkeel.dev/v1alpha1", "kind": "TrainingJob",
-      "metadata": {"namespace": "a", "name": ")" + name + R"(", "generation": 1},
+    server.put("trainingjobs",
+               *base::parse_json(R"({"apiVersion": "training.evenkeel.dev/v1alpha1", "kind": "TrainingJob",
+      "metadata": {"namespace": "a", "name": ")" +
+                                 name + R"(", "generation": 1},
       "spec": {"workers": {"replicas": 3}, "model": {"preset": "mlp"}, "dataset": {"format": "idx", "path": "/d"},
                "training": {"epochs": 1, "batchSize": {"perReplica": 8}}}})"));
   }
@@ -82,7 +94,8 @@ class ControllerTest : public ::testing::Test {
       Json pod = object;
       pod["status"] = Json{{"phase", phase_now}};
       if (exit_code >= 0)
-        pod["status"]["containerStatuses"] = Json::array({{{"name", contract::kContainerName}, {"state", {{"terminated", {{"exitCode", exit_code}}}}}}});
+        pod["status"]["containerStatuses"] = Json::array(
+            {{{"name", contract::kContainerName}, {"state", {{"terminated", {{"exitCode", exit_code}}}}}}});
       server.put("pods", pod);
     }
   }
@@ -172,17 +185,24 @@ TEST_F(ControllerTest, a_job_that_vanishes_while_it_runs_is_counted_as_deleted) 
 }
 
 TEST_F(ControllerTest, hands_off_a_job_that_another_manages_even_if_it_is_invalid) {
-  server.put("trainingjobs", *base::parse_json(R"({"metadata": {"namespace": "a", "name": "t"}, "spec": {"managedBy": "example.org/x", "workers": 5}})"));
+  server.put(
+      "trainingjobs",
+      *base::parse_json(
+          R"({"metadata": {"namespace": "a", "name": "t"}, "spec": {"managedBy": "example.org/x", "workers": 5}})"));
   sync();
   run();
   EXPECT_EQ(server.writes(), 0);
 }
 
 TEST_F(ControllerTest, a_poison_object_gets_its_refusal_and_nothing_else) {
-  for (const char* spec : {"{}", "5", "null", R"({"workers": {"replicas": 0}})", R"({"cleanup": {"ttlSecondsAfterFinished": -1}})"}) {
+  for (const char* spec : {"{}", "5", "null", R"({"workers": {"replicas": 0}})",
+                           R"({"cleanup": {"ttlSecondsAfterFinished": -1}})"}) {
     server.objects.clear();
     restart();
-    server.put("trainingjobs", *base::parse_json(std::string(R"({"metadata": {"namespace": "a", "name": "t", "generation": 1}, "spec": )") + spec + "}"));
+    server.put("trainingjobs",
+               *base::parse_json(
+                   std::string(R"({"metadata": {"namespace": "a", "name": "t", "generation": 1}, "spec": )") +
+                   spec + "}"));
     ASSERT_GE(settle(), 0) << spec;
     EXPECT_EQ(phase(), "Failed") << spec;
     EXPECT_EQ(server.names("pods").size(), 0u);
@@ -215,7 +235,8 @@ TEST_F(ControllerTest, a_namesake_waits_for_the_old_ones_children_and_touches_no
     }
   }
   for (const std::string& line : server.log()) EXPECT_EQ(line.rfind("DELETE", 0), std::string::npos) << line;
-  std::erase_if(server.objects, [&](const auto& entry) { return controller_uid(entry.second) == old_uid; });  // collected
+  std::erase_if(server.objects,
+                [&](const auto& entry) { return controller_uid(entry.second) == old_uid; });  // collected
   ASSERT_GE(settle(), 0);
   EXPECT_EQ(server.names("pods").size(), 4u);
   EXPECT_EQ(base::int_at(base::child(job(), "status"), "attempt"), 1);

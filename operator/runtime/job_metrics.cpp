@@ -64,8 +64,10 @@ class Page {
 std::string camel(const std::string& snake) {
   std::string out;
   for (std::size_t i = 0; i < snake.size(); ++i) {
-    if (snake[i] == '_' && i + 1 < snake.size()) out += static_cast<char>(std::toupper(static_cast<unsigned char>(snake[++i])));
-    else out += snake[i];
+    if (snake[i] == '_' && i + 1 < snake.size())
+      out += static_cast<char>(std::toupper(static_cast<unsigned char>(snake[++i])));
+    else
+      out += snake[i];
   }
   return out;
 }
@@ -82,7 +84,8 @@ class JobSamples {
  public:
   JobSamples(Page& page, const Json& job) : page_(page), job_(job), status_(base::child(job, "status")) {
     const Json& metadata = base::child(job, "metadata");
-    labels_ = {{"namespace", base::string_at(metadata, "namespace")}, {"trainingjob", base::string_at(metadata, "name")}};
+    labels_ = {{"namespace", base::string_at(metadata, "namespace")},
+               {"trainingjob", base::string_at(metadata, "name")}};
   }
 
   void all() {
@@ -105,22 +108,26 @@ class JobSamples {
   }
   void add_time(const std::string& name, const std::string& text) {
     const auto time = base::parse_rfc3339(text);
-    if (!text.empty() && time.ok()) add(name, std::chrono::duration<double>(time->time_since_epoch()).count());
+    if (!text.empty() && time.ok())
+      add(name, std::chrono::duration<double>(time->time_since_epoch()).count());
   }
 
   void state() {
     const std::string phase = base::string_at(status_, "phase", "Pending");
-    for (const std::string& one : page_.values("status_phase", "phase")) add("status_phase", "phase", one, one == phase ? 1 : 0);
+    for (const std::string& one : page_.values("status_phase", "phase"))
+      add("status_phase", "phase", one, one == phase ? 1 : 0);
     const Json& workers = base::child(status_, "workers");
     add_number("spec_replicas", base::at_path(job_, {"spec", "workers"}), "replicas");
-    for (const std::string& one : page_.values("status_replicas", "state")) add("status_replicas", "state", one, number(workers, one).value_or(0));
+    for (const std::string& one : page_.values("status_replicas", "state"))
+      add("status_replicas", "state", one, number(workers, one).value_or(0));
     const Json& restarts = base::child(status_, "restarts");
     add("status_restarts", number(restarts, "total").value_or(0));
     add("status_restarts_counted", number(restarts, "countedTowardsMax").value_or(0));
   }
 
   void times() {
-    add_time("created_timestamp_seconds", base::string_at(base::child(job_, "metadata"), "creationTimestamp"));
+    add_time("created_timestamp_seconds",
+             base::string_at(base::child(job_, "metadata"), "creationTimestamp"));
     add_time("start_timestamp_seconds", base::string_at(status_, "startTime"));
     add_time("completion_timestamp_seconds", base::string_at(status_, "completionTime"));
   }
@@ -135,20 +142,24 @@ class JobSamples {
   }
 
   void balance() {
-    if (const auto ratio = number(base::child(status_, "balance"), "imbalanceRatio")) add("imbalance_ratio", "dimension", "busy_time", *ratio);
-    const double threshold = number(base::at_path(job_, {"spec", "balance"}), "stragglerThreshold").value_or(0.75);
+    if (const auto ratio = number(base::child(status_, "balance"), "imbalanceRatio"))
+      add("imbalance_ratio", "dimension", "busy_time", *ratio);
+    const double threshold =
+        number(base::at_path(job_, {"spec", "balance"}), "stragglerThreshold").value_or(0.75);
     int measured = 0, stragglers = 0;
     for (const Json& replica : base::child(status_, "replicas")) {
       const auto relative = number(replica, "relativePerformance");
       if (!relative) continue;
       ++measured;
       stragglers += *relative < threshold ? 1 : 0;
-      add("replica_relative_performance_ratio", "rank", std::to_string(base::int_at(replica, "rank")), *relative);
+      add("replica_relative_performance_ratio", "rank", std::to_string(base::int_at(replica, "rank")),
+          *relative);
     }
     if (measured > 0) add("stragglers", stragglers);
     const std::string verdict = base::string_at(base::child(status_, "diagnosis"), "verdict");
     if (!verdict.empty())
-      for (const std::string& one : page_.values("diagnosis", "verdict")) add("diagnosis", "verdict", one, one == verdict ? 1 : 0);
+      for (const std::string& one : page_.values("diagnosis", "verdict"))
+        add("diagnosis", "verdict", one, one == verdict ? 1 : 0);
     shares(base::at_path(status_, {"diagnosis", "losses"}));
   }
 
@@ -188,6 +199,8 @@ std::vector<prometheus::MetricFamily> job_metric_families(const std::vector<Json
   return page.take();
 }
 
-std::vector<prometheus::MetricFamily> JobMetrics::Collect() const { return job_metric_families(jobs_.all()); }
+std::vector<prometheus::MetricFamily> JobMetrics::Collect() const {
+  return job_metric_families(jobs_.all());
+}
 
 }  // namespace evenkeel::oper

@@ -1,5 +1,5 @@
-// State of the jobs as metrics, built from the cache at scrape time: nothing goes stale, nothing outlives its object.
-// A Collectable for base's MetricsPage. Thread safe.
+// State of the jobs as metrics, built from the cache at scrape time: nothing goes stale, nothing outlives its
+// object. A Collectable for base's MetricsPage. Thread safe.
 #pragma once
 
 #include <prometheus/collectable.h>

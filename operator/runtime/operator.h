@@ -1,4 +1,5 @@
-// The running operator: caches, queue, workers, report polling, events, pages. `app` makes one and waits; tests too.
+// The running operator: caches, queue, workers, report polling, events, pages. `app` makes one and waits;
+// tests too.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,8 @@ struct OperatorMetrics::Families {
   prometheus::Registry registry;
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters;
   std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges;
-  std::map<std::string, std::pair<prometheus::Family<prometheus::Histogram>*, std::vector<double>>> histograms;
+  std::map<std::string, std::pair<prometheus::Family<prometheus::Histogram>*, std::vector<double>>>
+      histograms;
 
   Families() {
     for (const MetricInfo& info : contract::metric_catalogue())
@@ -75,7 +76,8 @@ struct OperatorMetrics::Families {
 
 OperatorMetrics::OperatorMetrics(base::Clock& clock, std::string host, int workers)
     : clock_(clock), host_(std::move(host)), families_(std::make_unique<Families>()) {
-  set("evenkeel_operator_build_info", {{"version", EVENKEEL_VERSION}, {"commit", EVENKEEL_COMMIT}, {"compiler", "g++ " __VERSION__}}, 1);
+  set("evenkeel_operator_build_info",
+      {{"version", EVENKEEL_VERSION}, {"commit", EVENKEEL_COMMIT}, {"compiler", "g++ " __VERSION__}}, 1);
   set("controller_runtime_max_concurrent_reconciles", kController, workers);
   set("controller_runtime_active_workers", kController, 0);
 }
@@ -95,10 +97,13 @@ void OperatorMetrics::count(const std::string& name, const Labels& labels, doubl
 
 void OperatorMetrics::observe(const std::string& name, const Labels& labels, double value) {
   const auto family = families_->histograms.find(name);
-  if (family != families_->histograms.end()) family->second.first->Add(labels, family->second.second).Observe(value);
+  if (family != families_->histograms.end())
+    family->second.first->Add(labels, family->second.second).Observe(value);
 }
 
-void OperatorMetrics::reconcile_started() { families_->gauges.at("controller_runtime_active_workers")->Add(kController).Increment(); }
+void OperatorMetrics::reconcile_started() {
+  families_->gauges.at("controller_runtime_active_workers")->Add(kController).Increment();
+}
 
 void OperatorMetrics::reconcile_finished(const std::string& result, double seconds) {
   families_->gauges.at("controller_runtime_active_workers")->Add(kController).Decrement();
@@ -107,7 +112,9 @@ void OperatorMetrics::reconcile_finished(const std::string& result, double secon
   observe("controller_runtime_reconcile_time_seconds", kController, seconds);
 }
 
-void OperatorMetrics::reconcile_panicked() { count("controller_runtime_reconcile_panics_total", kController); }
+void OperatorMetrics::reconcile_panicked() {
+  count("controller_runtime_reconcile_panics_total", kController);
+}
 
 void OperatorMetrics::namespace_seen(const std::string& name_space) {
   for (const char* result : {"succeeded", "failed", "deleted"})
@@ -144,13 +151,22 @@ void OperatorMetrics::watch_restarted(const std::string& resource, const std::st
 }
 
 void OperatorMetrics::watch_alive(const std::string& resource) {
-  set("evenkeel_operator_watch_last_event_timestamp_seconds", {{"resource", resource}}, base::seconds(clock_.wall_now().time_since_epoch()));
+  set("evenkeel_operator_watch_last_event_timestamp_seconds", {{"resource", resource}},
+      base::seconds(clock_.wall_now().time_since_epoch()));
 }
 
-void OperatorMetrics::queue_added() { count("workqueue_adds_total", kQueue); }
-void OperatorMetrics::queue_retried() { count("workqueue_retries_total", kQueue); }
-void OperatorMetrics::queue_started(double waited_seconds) { observe("workqueue_queue_duration_seconds", kQueue, waited_seconds); }
-void OperatorMetrics::queue_finished(double worked_seconds) { observe("workqueue_work_duration_seconds", kQueue, worked_seconds); }
+void OperatorMetrics::queue_added() {
+  count("workqueue_adds_total", kQueue);
+}
+void OperatorMetrics::queue_retried() {
+  count("workqueue_retries_total", kQueue);
+}
+void OperatorMetrics::queue_started(double waited_seconds) {
+  observe("workqueue_queue_duration_seconds", kQueue, waited_seconds);
+}
+void OperatorMetrics::queue_finished(double worked_seconds) {
+  observe("workqueue_work_duration_seconds", kQueue, worked_seconds);
+}
 
 std::vector<prometheus::MetricFamily> OperatorMetrics::Collect() const {
   if (reader_) reader_(const_cast<OperatorMetrics&>(*this));

@@ -1,6 +1,6 @@
-// The operator's own metrics: those of controller-runtime by their exact names, the work queue, the API client, the
-// watches. Names, help, labels and buckets come from the catalogue in contract/metrics; every counter is born at zero
-// for every closed label value. Thread safe.
+// The operator's own metrics: those of controller-runtime by their exact names, the work queue, the API
+// client, the watches. Names, help, labels and buckets come from the catalogue in contract/metrics; every
+// counter is born at zero for every closed label value. Thread safe.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -17,7 +17,10 @@
 
 namespace evenkeel::oper {
 
-class OperatorMetrics : public prometheus::Collectable, public RequestObserver, public WatchObserver, public QueueObserver {
+class OperatorMetrics : public prometheus::Collectable,
+                        public RequestObserver,
+                        public WatchObserver,
+                        public QueueObserver {
  public:
   // `host`: of the API server, as in rest_client_requests_total.
   OperatorMetrics(base::Clock& clock, std::string host, int workers);
@@ -28,7 +31,8 @@ class OperatorMetrics : public prometheus::Collectable, public RequestObserver, 
   void set(const std::string& name, const std::map<std::string, std::string>& labels, double value);
 
   void reconcile_started();
-  void reconcile_finished(const std::string& result, double seconds);  // success | error | requeue | requeue_after
+  void reconcile_finished(const std::string& result,
+                          double seconds);  // success | error | requeue | requeue_after
   void reconcile_panicked();
   // The counters of this namespace appear at zero.
   void namespace_seen(const std::string& name_space);

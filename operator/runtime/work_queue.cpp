@@ -145,7 +145,8 @@ double WorkQueue::unfinished_seconds() const {
 double WorkQueue::longest_running_seconds() const {
   const std::lock_guard lock(mutex_);
   double longest = 0;
-  for (const auto& [key, since] : processing_) longest = std::max(longest, base::seconds(clock_.now() - since));
+  for (const auto& [key, since] : processing_)
+    longest = std::max(longest, base::seconds(clock_.now() - since));
   return longest;
 }
 

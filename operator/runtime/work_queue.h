@@ -1,5 +1,5 @@
-// Keys of objects that need a look: deduplicated, delayed, backed off; the reason for a wake-up is never kept. Never two
-// runs of one key at once. Level-triggered by type. Thread safe.
+// Keys of objects that need a look: deduplicated, delayed, backed off; the reason for a wake-up is never
+// kept. Never two runs of one key at once. Level-triggered by type. Thread safe.
 #pragma once
 
 #include <condition_variable>

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <set>
 
-#include "contract/labels.h"
 #include "base/files.h"
+#include "contract/labels.h"
 #include "operator/kube/transport_cpprest.h"
 #include "tests/operator/world.h"
 
@@ -17,8 +17,12 @@ using namespace std::chrono_literals;
 using contract::JobStage;
 constexpr int kWorkers = 4;
 
-std::string meta_of(const Json& object, std::string_view key) { return base::string_at(base::child(object, "metadata"), key); }
-std::string label(const Json& object, const char* name) { return base::string_at(base::at_path(object, {"metadata", "labels"}), name); }
+std::string meta_of(const Json& object, std::string_view key) {
+  return base::string_at(base::child(object, "metadata"), key);
+}
+std::string label(const Json& object, const char* name) {
+  return base::string_at(base::at_path(object, {"metadata", "labels"}), name);
+}
 
 class OperatorTest : public ::testing::Test {
  protected:
@@ -52,11 +56,14 @@ class OperatorTest : public ::testing::Test {
   }
   static Json pod_of(JobUnderTest& job, const std::string& role, int rank) {
     for (const Json& pod : job.pods())
-      if (label(pod, contract::kLabelRole) == role && label(pod, contract::kLabelRank) == std::to_string(rank)) return pod;
+      if (label(pod, contract::kLabelRole) == role &&
+          label(pod, contract::kLabelRank) == std::to_string(rank))
+        return pod;
     return Json();
   }
   static void succeed(JobUnderTest& job) {
-    const auto report = make_report(meta_of(job.job(), "uid"), job.attempt(), JobStage::kCompleted, kWorkers, kWorkers, 100);
+    const auto report =
+        make_report(meta_of(job.job(), "uid"), job.attempt(), JobStage::kCompleted, kWorkers, kWorkers, 100);
     job.report(JobStage::kCompleted, kWorkers, 100);
     for (int rank = 0; rank < kWorkers; ++rank) job.end_pod(pod_of(job, "worker", rank), 0);
     job.end_pod(pod_of(job, "coordinator", 0), 0, contract::termination_message(report));
@@ -86,7 +93,8 @@ TEST_F(OperatorTest, a_job_gets_its_children_runs_and_succeeds) {
   bring_to_running(job);
   EXPECT_EQ(job.condition("Running"), "True");
   EXPECT_TRUE(eventually([&] {
-    ApiReply reply = server().client().list(events(), {.name_space = job.name_space(), .label_selector = "", .limit = 100, .continue_token = ""});
+    ApiReply reply = server().client().list(
+        events(), {.name_space = job.name_space(), .label_selector = "", .limit = 100, .continue_token = ""});
     std::set<std::string> reasons;
     if (reply.ok()) {
       for (const Json& event : reply.object["items"]) reasons.insert(base::string_at(event, "reason"));
@@ -98,8 +106,16 @@ TEST_F(OperatorTest, a_job_gets_its_children_runs_and_succeeds) {
   EXPECT_EQ(job.condition("Complete"), "True");
   EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "progress"}), "step"), 100);
   const std::string page = op_.page("/metrics");
-  EXPECT_NE(page.find("evenkeel_job_status_phase{namespace=\"ns-full\",trainingjob=\"full\",phase=\"Succeeded\"} 1"), std::string::npos) << page;
-  EXPECT_TRUE(eventually([&] { return op_.page("/metrics").find("evenkeel_operator_jobs_finished_total{namespace=\"ns-full\",result=\"succeeded\"} 1") != std::string::npos; }));
+  EXPECT_NE(
+      page.find(
+          "evenkeel_job_status_phase{namespace=\"ns-full\",trainingjob=\"full\",phase=\"Succeeded\"} 1"),
+      std::string::npos)
+      << page;
+  EXPECT_TRUE(eventually([&] {
+    return op_.page("/metrics")
+               .find("evenkeel_operator_jobs_finished_total{namespace=\"ns-full\",result=\"succeeded\"} 1") !=
+           std::string::npos;
+  }));
   EXPECT_EQ(op_.page("/healthz"), "ok\n");
   EXPECT_EQ(op_.page("/readyz"), "ok\n");
   EXPECT_EQ(op_.terminate(), 0);
@@ -143,7 +159,12 @@ TEST_F(OperatorTest, a_deleted_job_leaves_nothing_behind) {
   job.create();
   bring_to_running(job);
   job.remove();
-  ASSERT_TRUE(eventually([&] { return job.job().is_null() && job.pods().empty() && job.names(services()).empty() && job.names(config_maps()).empty() && job.names(secrets()).empty(); }, 90s));
+  ASSERT_TRUE(eventually(
+      [&] {
+        return job.job().is_null() && job.pods().empty() && job.names(services()).empty() &&
+               job.names(config_maps()).empty() && job.names(secrets()).empty();
+      },
+      90s));
   EXPECT_EQ(op_.page("/metrics").find("trainingjob=\"goes\""), std::string::npos);
 }
 
@@ -199,15 +220,21 @@ TEST_F(OperatorTest, at_rest_nothing_is_written) {
 TEST_F(OperatorTest, a_stranger_with_a_childs_name_is_a_condition_and_stays) {
   op_.start();
   JobUnderTest job(server(), "clash", kWorkers);
-  const ApiReply stranger = server().client().create(services(), job.name_space(),
-      Json{{"apiVersion", "v1"}, {"kind", "Service"}, {"metadata", {{"name", "clash"}}}, {"spec", {{"ports", Json::array({{{"port", 80}}})}}}});
+  const ApiReply stranger =
+      server().client().create(services(), job.name_space(),
+                               Json{{"apiVersion", "v1"},
+                                    {"kind", "Service"},
+                                    {"metadata", {{"name", "clash"}}},
+                                    {"spec", {{"ports", Json::array({{{"port", 80}}})}}}});
   ASSERT_TRUE(stranger.ok()) << stranger.message;
   job.create();
   ASSERT_TRUE(eventually([&] { return job.condition("NameConflict") == "True"; })) << job.job().dump(1);
   const ApiReply still = server().client().get(services(), job.name_space(), "clash");
   EXPECT_EQ(meta_of(still.object, "uid"), meta_of(stranger.object, "uid"));
-  server().client().remove(services(), job.name_space(), "clash", {meta_of(stranger.object, "uid"), "", std::nullopt});
-  EXPECT_TRUE(eventually([&] { return has_all_pods(job) && job.condition("NameConflict") != "True"; })) << job.job().dump(1);
+  server().client().remove(services(), job.name_space(), "clash",
+                           {meta_of(stranger.object, "uid"), "", std::nullopt});
+  EXPECT_TRUE(eventually([&] { return has_all_pods(job) && job.condition("NameConflict") != "True"; }))
+      << job.job().dump(1);
 }
 
 TEST_F(OperatorTest, is_run_by_a_token_too) {

@@ -18,12 +18,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-base::MonotonicTime in(base::Duration time) { return base::real_clock().now() + time; }
-std::string meta(const Json& object, std::string_view key) { return base::string_at(base::child(object, "metadata"), key); }
+base::MonotonicTime in(base::Duration time) {
+  return base::real_clock().now() + time;
+}
+std::string meta(const Json& object, std::string_view key) {
+  return base::string_at(base::child(object, "metadata"), key);
+}
 const Resource kNamespaces{"/api/v1", "namespaces", "Namespace"};
-const Resource kCrds{"/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition"};
+const Resource kCrds{"/apis/apiextensions.k8s.io/v1", "customresourcedefinitions",
+                     "CustomResourceDefinition"};
 
-std::string tool() { return std::string(EVENKEEL_SOURCE_DIR) + "/tools/cluster/apiserver-only"; }
+std::string tool() {
+  return std::string(EVENKEEL_SOURCE_DIR) + "/tools/cluster/apiserver-only";
+}
 
 int run_tool(const std::vector<std::string>& arguments, const std::string& log) {
   base::SubprocessOptions options;
@@ -57,7 +64,9 @@ ApiServer::ApiServer() {
   std::string pattern = "/tmp/evenkeel-op-XXXXXX";
   folder_ = mkdtemp(pattern.data());
   kubeconfig_ = folder_ / "kubeconfig";
-  const int code = run_tool({"start", folder_, "--owner", std::to_string(getpid()), "--controllers", "garbage-collector-controller"}, folder_ / "start.log");
+  const int code = run_tool({"start", folder_, "--owner", std::to_string(getpid()), "--controllers",
+                             "garbage-collector-controller"},
+                            folder_ / "start.log");
   if (code != 0) {
     std::fprintf(stderr, "no API server (%d):\n%s\n", code, slurp(folder_ / "start.log").c_str());
     std::abort();
@@ -76,8 +85,10 @@ ApiServer::ApiServer() {
 
 ApiServer::~ApiServer() {
   run_tool({"stop", folder_}, folder_ / "stop.log");
-  if (::testing::UnitTest::GetInstance()->Passed()) std::filesystem::remove_all(folder_);
-  else std::printf("logs are kept in %s\n", folder_.c_str());
+  if (::testing::UnitTest::GetInstance()->Passed())
+    std::filesystem::remove_all(folder_);
+  else
+    std::printf("logs are kept in %s\n", folder_.c_str());
 }
 
 void ApiServer::install_crd() {
@@ -86,18 +97,32 @@ void ApiServer::install_crd() {
     std::fprintf(stderr, "CRD: %s\n", made.message.c_str());
     std::abort();
   }
-  eventually([&] { return client_->list(trainingjobs(), {.name_space = "", .label_selector = "", .limit = 1, .continue_token = ""}).ok(); });
+  eventually([&] {
+    return client_
+        ->list(trainingjobs(), {.name_space = "", .label_selector = "", .limit = 1, .continue_token = ""})
+        .ok();
+  });
 }
 
 OperatorProcess::OperatorProcess(ApiServer& server, std::string kubeconfig)
     : server_(server), kubeconfig_(kubeconfig.empty() ? server.kubeconfig() : std::move(kubeconfig)) {
-  log_file_ = server.folder() / ("operator-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".log");
+  log_file_ =
+      server.folder() /
+      ("operator-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + ".log");
 }
 
 void OperatorProcess::start() {
   base::SubprocessOptions options;
-  options.argv = {std::string(EVENKEEL_BIN_DIR) + "/evenkeel-operator", "run", "--kubeconfig", kubeconfig_, "--metrics-address", "127.0.0.1:0",
-                  "--trainer-image", "trainer:test", "--log-level", "debug"};
+  options.argv = {std::string(EVENKEEL_BIN_DIR) + "/evenkeel-operator",
+                  "run",
+                  "--kubeconfig",
+                  kubeconfig_,
+                  "--metrics-address",
+                  "127.0.0.1:0",
+                  "--trainer-image",
+                  "trainer:test",
+                  "--log-level",
+                  "debug"};
   options.stderr_file = options.stdout_file = log_file_;
   const std::size_t begin = log().size();
   auto process = base::Subprocess::start(options);
@@ -109,7 +134,8 @@ void OperatorProcess::start() {
     std::istringstream lines(log().substr(begin));
     for (std::string line; std::getline(lines, line);) {
       const auto json = base::parse_json(line);
-      if (json.ok() && base::string_at(*json, "message") == "pages") port_ = static_cast<std::uint16_t>(base::int_at(*json, "port"));
+      if (json.ok() && base::string_at(*json, "message") == "pages")
+        port_ = static_cast<std::uint16_t>(base::int_at(*json, "port"));
     }
     return port_ != 0 || !running();
   });
@@ -126,16 +152,21 @@ int OperatorProcess::terminate() {
   return code.ok() ? *code : -1;
 }
 
-bool OperatorProcess::running() { return process_ && !process_->exit_code(); }
+bool OperatorProcess::running() {
+  return process_ && !process_->exit_code();
+}
 
 std::string OperatorProcess::page(const std::string& path) {
   const auto reply = base::http_get("127.0.0.1", port_, path, 5s, 16u << 20);
   return reply.ok() && reply->status == 200 ? reply->body : "";
 }
 
-std::string OperatorProcess::log() const { return slurp(log_file_); }
+std::string OperatorProcess::log() const {
+  return slurp(log_file_);
+}
 
-contract::JobReport make_report(const std::string& uid, std::int64_t attempt, contract::JobStage stage, int ranks, int joined, std::int64_t step) {
+contract::JobReport make_report(const std::string& uid, std::int64_t attempt, contract::JobStage stage,
+                                int ranks, int joined, std::int64_t step) {
   contract::JobReport report;
   report.job_uid = uid;
   report.attempt = static_cast<std::uint32_t>(attempt);
@@ -152,11 +183,14 @@ contract::JobReport make_report(const std::string& uid, std::int64_t attempt, co
 
 JobUnderTest::JobUnderTest(ApiServer& server, const std::string& name, int workers)
     : server_(server), name_(name), name_space_("ns-" + name), workers_(workers) {
-  server_.client().create(kNamespaces, "", Json{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_space_}}}});
-  auto made = base::HttpServer::start({}, {{contract::kReportPath, [this](const base::HttpRequest&) {
-    const std::lock_guard lock(mutex_);
-    return base::HttpResponse{report_.empty() ? 503 : 200, "application/json", report_};
-  }}});
+  server_.client().create(
+      kNamespaces, "",
+      Json{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name_space_}}}});
+  auto made = base::HttpServer::start(
+      {}, {{contract::kReportPath, [this](const base::HttpRequest&) {
+              const std::lock_guard lock(mutex_);
+              return base::HttpResponse{report_.empty() ? 503 : 200, "application/json", report_};
+            }}});
   coordinator_ = std::move(*made);
 }
 
@@ -164,23 +198,29 @@ JobUnderTest::~JobUnderTest() = default;
 
 void JobUnderTest::create() {
   const Json object{
-      {"apiVersion", contract::kApiVersion}, {"kind", contract::kKind}, {"metadata", {{"name", name_}, {"namespace", name_space_}}},
-      {"spec", {{"workers", {{"replicas", workers_}, {"resources", {{"limits", {{"cpu", "400m"}, {"memory", "512Mi"}}}}}}},
-                {"model", {{"preset", "mlp"}}},
-                {"dataset", {{"format", "idx"}, {"path", "/data"}}},
-                {"training", {{"epochs", 1}, {"batchSize", {{"perReplica", 64}}}}},
-                {"metrics", {{"port", coordinator_->port()}}}}}};
+      {"apiVersion", contract::kApiVersion},
+      {"kind", contract::kKind},
+      {"metadata", {{"name", name_}, {"namespace", name_space_}}},
+      {"spec",
+       {{"workers",
+         {{"replicas", workers_}, {"resources", {{"limits", {{"cpu", "400m"}, {"memory", "512Mi"}}}}}}},
+        {"model", {{"preset", "mlp"}}},
+        {"dataset", {{"format", "idx"}, {"path", "/data"}}},
+        {"training", {{"epochs", 1}, {"batchSize", {{"perReplica", 64}}}}},
+        {"metrics", {{"port", coordinator_->port()}}}}}};
   const ApiReply reply = server_.client().create(trainingjobs(), name_space_, object);
   ASSERT_TRUE(reply.ok()) << reply.message;
 }
 
 void JobUnderTest::patch_spec(const Json& patch) {
-  const ApiReply reply = server_.client().merge_patch(trainingjobs(), name_space_, name_, Json{{"spec", patch}});
+  const ApiReply reply =
+      server_.client().merge_patch(trainingjobs(), name_space_, name_, Json{{"spec", patch}});
   ASSERT_TRUE(reply.ok()) << reply.message;
 }
 
 void JobUnderTest::remove() {
-  const ApiReply reply = server_.client().remove(trainingjobs(), name_space_, name_, {meta(job(), "uid"), "", std::nullopt});
+  const ApiReply reply =
+      server_.client().remove(trainingjobs(), name_space_, name_, {meta(job(), "uid"), "", std::nullopt});
   ASSERT_TRUE(reply.ok()) << reply.message;
 }
 
@@ -189,8 +229,12 @@ Json JobUnderTest::job() {
   return reply.ok() ? std::move(reply.object) : Json();
 }
 
-std::string JobUnderTest::phase() { return base::string_at(base::child(job(), "status"), "phase"); }
-std::int64_t JobUnderTest::attempt() { return base::int_at(base::child(job(), "status"), "attempt"); }
+std::string JobUnderTest::phase() {
+  return base::string_at(base::child(job(), "status"), "phase");
+}
+std::int64_t JobUnderTest::attempt() {
+  return base::int_at(base::child(job(), "status"), "attempt");
+}
 
 std::string JobUnderTest::condition(const std::string& type) {
   const Json object = job();
@@ -200,7 +244,10 @@ std::string JobUnderTest::condition(const std::string& type) {
 }
 
 std::vector<Json> JobUnderTest::pods() {
-  ApiReply reply = server_.client().list(oper::pods(), {.name_space = name_space_, .label_selector = contract::kLabelJobUid, .limit = 500, .continue_token = ""});
+  ApiReply reply = server_.client().list(oper::pods(), {.name_space = name_space_,
+                                                        .label_selector = contract::kLabelJobUid,
+                                                        .limit = 500,
+                                                        .continue_token = ""});
   std::vector<Json> all;
   if (reply.ok()) {
     for (Json& pod : reply.object["items"]) all.push_back(std::move(pod));
@@ -208,10 +255,15 @@ std::vector<Json> JobUnderTest::pods() {
   return all;
 }
 
-std::vector<std::string> JobUnderTest::pod_names() { return names(oper::pods()); }
+std::vector<std::string> JobUnderTest::pod_names() {
+  return names(oper::pods());
+}
 
 std::vector<std::string> JobUnderTest::names(const Resource& resource) {
-  ApiReply reply = server_.client().list(resource, {.name_space = name_space_, .label_selector = contract::kLabelJobUid, .limit = 500, .continue_token = ""});
+  ApiReply reply = server_.client().list(resource, {.name_space = name_space_,
+                                                    .label_selector = contract::kLabelJobUid,
+                                                    .limit = 500,
+                                                    .continue_token = ""});
   std::vector<std::string> all;
   if (reply.ok())
     for (const Json& object : reply.object["items"]) all.push_back(meta(object, "name"));
@@ -219,11 +271,19 @@ std::vector<std::string> JobUnderTest::names(const Resource& resource) {
 }
 
 void JobUnderTest::run_pod(const Json& pod) {
-  const Json status{{"phase", "Running"}, {"podIP", "127.0.0.1"}, {"podIPs", Json::array({{{"ip", "127.0.0.1"}}})},
+  const Json status{{"phase", "Running"},
+                    {"podIP", "127.0.0.1"},
+                    {"podIPs", Json::array({{{"ip", "127.0.0.1"}}})},
                     {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})},
-                    {"containerStatuses", Json::array({{{"name", contract::kContainerName}, {"image", "x"}, {"imageID", ""}, {"ready", true}, {"restartCount", 0},
-                                                        {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}}})}};
-  const ApiReply reply = server_.client().merge_patch_status(oper::pods(), name_space_, meta(pod, "name"), Json{{"status", status}});
+                    {"containerStatuses",
+                     Json::array({{{"name", contract::kContainerName},
+                                   {"image", "x"},
+                                   {"imageID", ""},
+                                   {"ready", true},
+                                   {"restartCount", 0},
+                                   {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}}})}};
+  const ApiReply reply = server_.client().merge_patch_status(oper::pods(), name_space_, meta(pod, "name"),
+                                                             Json{{"status", status}});
   EXPECT_TRUE(reply.ok() || reply.code == ApiCode::kNotFound) << reply.message;
 }
 
@@ -234,15 +294,29 @@ void JobUnderTest::run_all() {
 
 void JobUnderTest::finish_terminating() {
   for (const Json& pod : pods())
-    if (!meta(pod, "deletionTimestamp").empty()) server_.client().remove(oper::pods(), name_space_, meta(pod, "name"), {meta(pod, "uid"), "", 0});
+    if (!meta(pod, "deletionTimestamp").empty())
+      server_.client().remove(oper::pods(), name_space_, meta(pod, "name"), {meta(pod, "uid"), "", 0});
 }
 
 void JobUnderTest::end_pod(const Json& pod, int exit_code, const std::string& message) {
-  const Json status{{"phase", exit_code == 0 ? "Succeeded" : "Failed"}, {"conditions", Json::array({{{"type", "Ready"}, {"status", "False"}}})},
-                    {"containerStatuses", Json::array({{{"name", contract::kContainerName}, {"image", "x"}, {"imageID", ""}, {"ready", false}, {"restartCount", 0},
-                        {"state", {{"running", nullptr}, {"terminated", {{"exitCode", exit_code}, {"reason", exit_code == 0 ? "Completed" : "Error"}, {"message", message},
-                                                       {"startedAt", "2026-01-01T00:00:00Z"}, {"finishedAt", "2026-01-01T00:01:00Z"}}}}}}})}};
-  const ApiReply reply = server_.client().merge_patch_status(oper::pods(), name_space_, meta(pod, "name"), Json{{"status", status}});
+  const Json status{
+      {"phase", exit_code == 0 ? "Succeeded" : "Failed"},
+      {"conditions", Json::array({{{"type", "Ready"}, {"status", "False"}}})},
+      {"containerStatuses", Json::array({{{"name", contract::kContainerName},
+                                          {"image", "x"},
+                                          {"imageID", ""},
+                                          {"ready", false},
+                                          {"restartCount", 0},
+                                          {"state",
+                                           {{"running", nullptr},
+                                            {"terminated",
+                                             {{"exitCode", exit_code},
+                                              {"reason", exit_code == 0 ? "Completed" : "Error"},
+                                              {"message", message},
+                                              {"startedAt", "2026-01-01T00:00:00Z"},
+                                              {"finishedAt", "2026-01-01T00:01:00Z"}}}}}}})}};
+  const ApiReply reply = server_.client().merge_patch_status(oper::pods(), name_space_, meta(pod, "name"),
+                                                             Json{{"status", status}});
   EXPECT_TRUE(reply.ok()) << reply.message;
 }
 

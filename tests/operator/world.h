@@ -44,8 +44,8 @@ class OperatorProcess {
  public:
   OperatorProcess(ApiServer& server, std::string kubeconfig = "");
   void start();
-  void kill();           // SIGKILL
-  int terminate();       // SIGTERM; the exit code
+  void kill();      // SIGKILL
+  int terminate();  // SIGTERM; the exit code
   bool running();
   int pid() const { return process_ ? process_->pid() : -1; }
   std::string page(const std::string& path);  // "" if there is none
@@ -68,11 +68,11 @@ class JobUnderTest {
   void patch_spec(const Json& patch);
   void remove();
 
-  Json job();                       // as the API server has it; null when gone
+  Json job();  // as the API server has it; null when gone
   std::string phase();
   std::int64_t attempt();
   std::string condition(const std::string& type);  // "True", "False", ""
-  std::vector<Json> pods();         // by name
+  std::vector<Json> pods();                        // by name
   std::vector<std::string> pod_names();
   std::vector<std::string> names(const Resource& resource);
 
@@ -98,6 +98,7 @@ class JobUnderTest {
 };
 
 // The report as JobUnderTest serves it, for termination messages.
-contract::JobReport make_report(const std::string& uid, std::int64_t attempt, contract::JobStage stage, int ranks, int joined, std::int64_t step);
+contract::JobReport make_report(const std::string& uid, std::int64_t attempt, contract::JobStage stage,
+                                int ranks, int joined, std::int64_t step);
 
 }  // namespace evenkeel::oper

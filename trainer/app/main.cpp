@@ -1,5 +1,5 @@
-// evenkeel-trainer: one program, one subcommand for each part that a pod of a job plays. The only place where an error
-// becomes an exit code.
+// evenkeel-trainer: one program, one subcommand for each part that a pod of a job plays. The only place where
+// an error becomes an exit code.
 #include <CLI/CLI.hpp>
 
 #include <unistd.h>
@@ -31,17 +31,23 @@ int fail(const base::Error& error) {
 
 // Settings of a pod, said once in the log: what a run really used must be in its record.
 base::Result<trainer::Settings> pod_settings(contract::Role role) {
-  EVENKEEL_ASSIGN(trainer::Settings settings, trainer::read_settings(trainer::process_environment(), base::real_files()));
+  EVENKEEL_ASSIGN(trainer::Settings settings,
+                  trainer::read_settings(trainer::process_environment(), base::real_files()));
   if (settings.role != role) {
-    return base::Error{base::ErrorCode::kInvalidInput, std::string("this pod's role is ") + contract::role_name(settings.role) +
-                                                           ", the command is for " + contract::role_name(role)};
+    return base::Error{base::ErrorCode::kInvalidInput,
+                       std::string("this pod's role is ") + contract::role_name(settings.role) +
+                           ", the command is for " + contract::role_name(role)};
   }
   base::add_common_log_field("job", settings.config.job_name);
   if (role == contract::Role::kWorker) base::add_common_log_field("rank", settings.rank);
-  base::log_info("effective configuration",
-                 {{"version", EVENKEEL_VERSION}, {"role", contract::role_name(role)}, {"attempt", settings.config.attempt},
-                  {"ranks", settings.config.ranks}, {"bindAddress", settings.bind_address}, {"pod", settings.pod_name},
-                  {"node", settings.node_name}, {"spec", settings.config.spec_json}});
+  base::log_info("effective configuration", {{"version", EVENKEEL_VERSION},
+                                             {"role", contract::role_name(role)},
+                                             {"attempt", settings.config.attempt},
+                                             {"ranks", settings.config.ranks},
+                                             {"bindAddress", settings.bind_address},
+                                             {"pod", settings.pod_name},
+                                             {"node", settings.node_name},
+                                             {"spec", settings.config.spec_json}});
   return settings;
 }
 
@@ -102,17 +108,26 @@ int local(const trainer::LocalOptions& options) {
 }
 
 CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
-  CLI::App* command = app.add_subcommand("local", "Run a job on this machine: coordinator and workers as processes");
+  CLI::App* command =
+      app.add_subcommand("local", "Run a job on this machine: coordinator and workers as processes");
   command->add_option("-f,--file", options.manifest, "Manifest, YAML or JSON")->required();
   command->add_option("--report", options.report, "Write what happened to this file, as JSON");
   command->add_option("--data", options.data, "Folder of the data set, instead of dataset.path");
-  command->add_option("--checkpoint-dir", options.checkpoint_dir, "Folder for checkpoints, instead of checkpoint.path");
-  command->add_option("--workers", options.workers, "Workers, instead of workers.replicas")->check(CLI::Range(1, 4096));
-  CLI::Option* epochs = command->add_option("--epochs", options.epochs, "Instead of training.epochs or steps")->check(CLI::PositiveNumber);
-  command->add_option("--steps", options.steps, "Instead of training.epochs or steps")->check(CLI::PositiveNumber)->excludes(epochs);
-  command->add_option("--global-batch", options.global_batch, "Instead of training.batchSize")->check(CLI::PositiveNumber);
+  command->add_option("--checkpoint-dir", options.checkpoint_dir,
+                      "Folder for checkpoints, instead of checkpoint.path");
+  command->add_option("--workers", options.workers, "Workers, instead of workers.replicas")
+      ->check(CLI::Range(1, 4096));
+  CLI::Option* epochs = command->add_option("--epochs", options.epochs, "Instead of training.epochs or steps")
+                            ->check(CLI::PositiveNumber);
+  command->add_option("--steps", options.steps, "Instead of training.epochs or steps")
+      ->check(CLI::PositiveNumber)
+      ->excludes(epochs);
+  command->add_option("--global-batch", options.global_batch, "Instead of training.batchSize")
+      ->check(CLI::PositiveNumber);
   command->add_option("--seed", options.seed, "Instead of training.seed");
-  command->add_option("--metrics-port-base", options.metrics_port_base, "Coordinator's metrics port; rank r is at base + 1 + r (default: free ports)")
+  command
+      ->add_option("--metrics-port-base", options.metrics_port_base,
+                   "Coordinator's metrics port; rank r is at base + 1 + r (default: free ports)")
       ->check(CLI::Range(1, 61000));
   return command;
 }
@@ -123,8 +138,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Evenkeel's trainer"};
   app.require_subcommand(1);
   app.set_version_flag("--version", EVENKEEL_VERSION);
-  CLI::App* worker_command = app.add_subcommand("worker", "One rank of a job (settings: environment and configuration file)");
-  CLI::App* coordinator_command = app.add_subcommand("coordinator", "The coordinator of a job (settings: as for worker)");
+  CLI::App* worker_command =
+      app.add_subcommand("worker", "One rank of a job (settings: environment and configuration file)");
+  CLI::App* coordinator_command =
+      app.add_subcommand("coordinator", "The coordinator of a job (settings: as for worker)");
   CLI::App* plan_command = app.add_subcommand("plan", "Print what a job will compute, before any run");
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
   trainer::LocalOptions local_options;

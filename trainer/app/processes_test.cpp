@@ -1,5 +1,5 @@
-// Workers as real processes of evenkeel-trainer, with real files, signals and exit codes. The coordinator runs in this
-// process, on a free port.
+// Workers as real processes of evenkeel-trainer, with real files, signals and exit codes. The coordinator
+// runs in this process, on a free port.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -52,9 +52,14 @@ void write_row_set(const std::string& folder, std::uint32_t d, int classes) {
 Json spec_json(const std::string& folder, int ranks, int epochs, int batch, int every_steps) {
   Json spec;
   spec["workers"] = {{"replicas", ranks}};
-  spec["model"] = {{"layers", Json::array({{{"type", "flatten"}}, {{"type", "dense"}, {"units", 32}, {"activation", "relu"}}, {{"type", "dense"}, {"units", 4}}})}};
-  spec["dataset"] = {{"format", "idx"}, {"path", folder + "/data"}, {"split", {{"train", "train"}, {"eval", "test"}}}};
-  spec["training"] = {{"epochs", epochs}, {"batchSize", {{"global", batch}}}, {"optimizer", {{"type", "sgd"}, {"learningRate", 0.05}, {"momentum", 0.9}}}};
+  spec["model"] = {{"layers", Json::array({{{"type", "flatten"}},
+                                           {{"type", "dense"}, {"units", 32}, {"activation", "relu"}},
+                                           {{"type", "dense"}, {"units", 4}}})}};
+  spec["dataset"] = {
+      {"format", "idx"}, {"path", folder + "/data"}, {"split", {{"train", "train"}, {"eval", "test"}}}};
+  spec["training"] = {{"epochs", epochs},
+                      {"batchSize", {{"global", batch}}},
+                      {"optimizer", {{"type", "sgd"}, {"learningRate", 0.05}, {"momentum", 0.9}}}};
   spec["checkpoint"] = {{"path", folder + "/checkpoints"}, {"everySteps", every_steps}, {"keep", 3}};
   spec["restart"] = {{"failureDetectionSeconds", 2}};
   return contract::with_defaults(spec);
@@ -81,7 +86,9 @@ class Job {
     options.termination_log = folder_ + "/termination-coordinator";
     options.stop = &stop_;
     std::promise<int> listening;
-    options.on_listening = [&listening](std::uint16_t control, std::uint16_t) { listening.set_value(control); };
+    options.on_listening = [&listening](std::uint16_t control, std::uint16_t) {
+      listening.set_value(control);
+    };
     auto port = listening.get_future();
     coordinator_ = std::async(std::launch::async, [options] { return run_coordinator(options); });
     config.coordinator_port = port.get();
@@ -99,9 +106,12 @@ class Job {
   void start(int rank) {
     base::SubprocessOptions options;
     options.argv = {std::string(EVENKEEL_BIN_DIR) + "/evenkeel-trainer", "worker"};
-    options.env = {{contract::kEnvConfig, folder_ + "/trainer.json"}, {contract::kEnvKeyFile, folder_ + "/key"},
-                   {contract::kEnvRole, "worker"}, {contract::kEnvRank, std::to_string(rank)},
-                   {contract::kEnvPodIp, "127.0.0.1"}, {contract::kEnvMetricsPort, "0"},
+    options.env = {{contract::kEnvConfig, folder_ + "/trainer.json"},
+                   {contract::kEnvKeyFile, folder_ + "/key"},
+                   {contract::kEnvRole, "worker"},
+                   {contract::kEnvRank, std::to_string(rank)},
+                   {contract::kEnvPodIp, "127.0.0.1"},
+                   {contract::kEnvMetricsPort, "0"},
                    {contract::kEnvTerminationLog, folder_ + "/termination-" + std::to_string(rank)}};
     options.stderr_file = folder_ + "/log-" + std::to_string(rank);
     auto process = base::Subprocess::start(options);
@@ -129,7 +139,8 @@ class Job {
 };
 
 CheckpointSearch newest(const Folder& folder) {
-  const auto found = find_checkpoint(base::real_files(), folder.path + "/checkpoints", "11111111-2222-3333-4444-555555555555");
+  const auto found = find_checkpoint(base::real_files(), folder.path + "/checkpoints",
+                                     "11111111-2222-3333-4444-555555555555");
   EXPECT_TRUE(found.ok());
   return found.ok() ? *found : CheckpointSearch{};
 }
@@ -157,14 +168,16 @@ TEST(Processes, four_ranks_train_to_the_end_and_all_exit_0) {
   Folder folder;
   write_row_set(folder.path + "/data", 103, 4);
   Job job(folder, spec_json(folder.path, 4, 2, 4, 10), 1);
-  for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.exit_of(rank), 0) << job.log(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(job.exit_of(rank), 0) << job.log(static_cast<int>(rank));
   EXPECT_EQ(job.coordinator_exit(), 0);
   const auto found = newest(folder);
   ASSERT_TRUE(found.newest.has_value());
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(job.log(rank).find("\"level\":\"error\""), std::string::npos) << job.log(rank);
   }
-  const auto report = contract::decode_report(*base::parse_json(*base::real_files().read(folder.path + "/termination-coordinator", 8192)));
+  const auto report = contract::decode_report(
+      *base::parse_json(*base::real_files().read(folder.path + "/termination-coordinator", 8192)));
   ASSERT_TRUE(report.ok()) << report.error().message;
   EXPECT_EQ(report->progress.step, 52);
   std::int64_t consumed = 0;
@@ -236,7 +249,8 @@ TEST(Processes, killed_at_any_moment_every_start_finds_a_checkpoint_and_no_step_
     const auto entries = base::real_files().list(folder.path + "/checkpoints");
     ASSERT_TRUE(entries.ok());
     int complete = 0;
-    for (const auto& entry : *entries) complete += contract::parse_checkpoint_directory_name(entry.name).ok() ? 1 : 0;
+    for (const auto& entry : *entries)
+      complete += contract::parse_checkpoint_directory_name(entry.name).ok() ? 1 : 0;
     EXPECT_LE(complete, 4) << "three kept, and one that was just renamed when the kill came";
   }
 }
@@ -251,7 +265,8 @@ TEST(Processes, a_bad_configuration_is_exit_64_and_names_the_variable) {
   const auto code = process->wait(base::real_clock().now() + std::chrono::seconds(20), nullptr);
   ASSERT_TRUE(code.ok());
   EXPECT_EQ(*code, 64);
-  EXPECT_NE(base::real_files().read(folder.path + "/log", 1 << 20)->find("EVENKEEL_CONFIG"), std::string::npos);
+  EXPECT_NE(base::real_files().read(folder.path + "/log", 1 << 20)->find("EVENKEEL_CONFIG"),
+            std::string::npos);
 }
 
 }  // namespace

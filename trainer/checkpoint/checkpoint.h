@@ -1,6 +1,7 @@
-// Checkpoints on disk: <root>/step-<N>/{weights.safetensors, optimizer.safetensors, manifest.json}. Written by one rank
-// after a committed step; the newest that verifies is found by every rank at start. Survives a crash at any instruction:
-// a folder is complete when it has its final name, and its manifest is written last. One thread at a time.
+// Checkpoints on disk: <root>/step-<N>/{weights.safetensors, optimizer.safetensors, manifest.json}. Written
+// by one rank after a committed step; the newest that verifies is found by every rank at start. Survives a
+// crash at any instruction: a folder is complete when it has its final name, and its manifest is written
+// last. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@ struct SavedCheckpoint {
   std::vector<std::string> warnings;  // old ones that could not be removed
 };
 
-// `manifest`: all but files, which is filled in here. `optimizer` may be empty. Afterwards at most `keep` checkpoints up
-// to this step are left. kNumerical, naming the tensor, where a value is not finite: such state is never written.
+// `manifest`: all but files, which is filled in here. `optimizer` may be empty. Afterwards at most `keep`
+// checkpoints up to this step are left. kNumerical, naming the tensor, where a value is not finite: such
+// state is never written.
 base::Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& root,
                                               contract::CheckpointManifest manifest,
                                               const std::vector<TensorView>& weights,
@@ -39,18 +41,19 @@ struct CheckpointSearch {
   std::vector<std::string> skipped;       // "step-000000012: weights.safetensors: CRC ...", newest first
 };
 
-// Names, sizes and CRCs of all files of a checkpoint are checked. An error is one of reading `root` itself; no such
-// folder is no error. Checkpoints of another job than `job_uid` are skipped: a path that is used again must not make a
-// new job go on where an old one ended.
-base::Result<CheckpointSearch> find_checkpoint(base::Files& files, const std::string& root, const std::string& job_uid);
+// Names, sizes and CRCs of all files of a checkpoint are checked. An error is one of reading `root` itself;
+// no such folder is no error. Checkpoints of another job than `job_uid` are skipped: a path that is used
+// again must not make a new job go on where an old one ended.
+base::Result<CheckpointSearch> find_checkpoint(base::Files& files, const std::string& root,
+                                               const std::string& job_uid);
 
 // Of one folder. kCorruptData or kNotFound say what does not verify.
 base::Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string& directory);
 
 enum class OptimizerRestored { kYes, kStartsAnew };
 
-// Fills weights and optimizer state. The weights must be the model's (kMismatch); optimizer state of another form than
-// the job's optimizer starts from zero, because a job may be edited while it is suspended.
+// Fills weights and optimizer state. The weights must be the model's (kMismatch); optimizer state of another
+// form than the job's optimizer starts from zero, because a job may be edited while it is suspended.
 base::Result<OptimizerRestored> load_checkpoint(base::Files& files, const FoundCheckpoint& checkpoint,
                                                 const std::vector<TensorView>& weights,
                                                 const std::vector<TensorView>& optimizer);

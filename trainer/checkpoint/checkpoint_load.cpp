@@ -21,7 +21,9 @@ bool is_plain_name(const std::string& name) {
 }
 
 Status verify_file(base::Files& files, const std::string& directory, const contract::CheckpointFile& file) {
-  const auto corrupt = [&](const std::string& what) { return Error{ErrorCode::kCorruptData, file.name + ": " + what}; };
+  const auto corrupt = [&](const std::string& what) {
+    return Error{ErrorCode::kCorruptData, file.name + ": " + what};
+  };
   if (!is_plain_name(file.name)) return corrupt("the manifest names a file outside the folder");
   const std::string path = directory + "/" + file.name;
   EVENKEEL_ASSIGN(const std::uint64_t size, files.size(path));
@@ -39,10 +41,13 @@ Status verify_file(base::Files& files, const std::string& directory, const contr
 }
 
 bool has_file(const contract::CheckpointManifest& manifest, const char* name) {
-  return std::any_of(manifest.files.begin(), manifest.files.end(), [&](const auto& file) { return file.name == name; });
+  return std::any_of(manifest.files.begin(), manifest.files.end(),
+                     [&](const auto& file) { return file.name == name; });
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string last_part(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
 
 }  // namespace
 
@@ -53,7 +58,8 @@ Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string&
   EVENKEEL_ASSIGN(const std::string text,
                   files.read(directory + "/" + contract::kManifestFile, contract::kMaxManifestBytes));
   Result<base::Json> json = base::parse_json(text, {contract::kMaxManifestBytes, 16});
-  if (!json.ok()) return Error{ErrorCode::kCorruptData, std::string(contract::kManifestFile) + ": " + json.error().message};
+  if (!json.ok())
+    return Error{ErrorCode::kCorruptData, std::string(contract::kManifestFile) + ": " + json.error().message};
   EVENKEEL_ASSIGN(found.manifest, contract::decode_manifest(*json));
   if (found.manifest.step != step) {
     return Error{ErrorCode::kCorruptData, "the manifest is of step " + std::to_string(found.manifest.step)};
@@ -68,7 +74,8 @@ Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string&
   return found;
 }
 
-Result<CheckpointSearch> find_checkpoint(base::Files& files, const std::string& root, const std::string& job_uid) {
+Result<CheckpointSearch> find_checkpoint(base::Files& files, const std::string& root,
+                                         const std::string& job_uid) {
   CheckpointSearch search;
   Result<std::vector<base::DirEntry>> entries = files.list(root);
   if (!entries.ok() && entries.error().code == ErrorCode::kNotFound) return search;
@@ -100,7 +107,8 @@ Result<OptimizerRestored> load_checkpoint(base::Files& files, const FoundCheckpo
   EVENKEEL_TRY(read_safetensors(files, checkpoint.directory + "/" + contract::kWeightsFile, weights));
   if (optimizer.empty()) return OptimizerRestored::kYes;
   if (has_file(checkpoint.manifest, contract::kOptimizerFile)) {
-    const Status status = read_safetensors(files, checkpoint.directory + "/" + contract::kOptimizerFile, optimizer);
+    const Status status =
+        read_safetensors(files, checkpoint.directory + "/" + contract::kOptimizerFile, optimizer);
     if (status.ok()) return OptimizerRestored::kYes;
     if (status.error().code != ErrorCode::kMismatch) return status.error();
   }

@@ -13,7 +13,9 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
-std::string join_path(const std::string& folder, const std::string& name) { return folder + "/" + name; }
+std::string join_path(const std::string& folder, const std::string& name) {
+  return folder + "/" + name;
+}
 
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
@@ -27,9 +29,11 @@ std::string_view bytes_of(const TensorView& tensor) {
 
 Status check_finite(const std::vector<TensorView>& tensors) {
   for (const TensorView& tensor : tensors) {
-    const bool finite = std::all_of(tensor.values.begin(), tensor.values.end(), [](float v) { return std::isfinite(v); });
+    const bool finite =
+        std::all_of(tensor.values.begin(), tensor.values.end(), [](float v) { return std::isfinite(v); });
     if (finite) continue;
-    return Error{ErrorCode::kNumerical, "checkpoint refused: \"" + tensor.name + "\" holds a value that is not finite"};
+    return Error{ErrorCode::kNumerical,
+                 "checkpoint refused: \"" + tensor.name + "\" holds a value that is not finite"};
   }
   return {};
 }
@@ -87,8 +91,8 @@ bool is_temporary(const std::string& name) {
          contract::parse_checkpoint_directory_name(name.substr(0, name.size() - suffix.size())).ok();
 }
 
-// Keeps the newest `keep` up to `step`. Later ones did not verify when this run began (it would have begun there): they
-// are not counted and not touched, so that whoever wants to look at them can.
+// Keeps the newest `keep` up to `step`. Later ones did not verify when this run began (it would have begun
+// there): they are not counted and not touched, so that whoever wants to look at them can.
 Status prune(base::Files& files, const std::string& root, std::int64_t step, int keep) {
   EVENKEEL_ASSIGN(const std::vector<base::DirEntry> entries, files.list(root));
   std::vector<std::pair<std::int64_t, std::string>> found;
@@ -118,7 +122,8 @@ std::uint64_t size_of(const contract::CheckpointManifest& manifest) {
 }  // namespace
 
 Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& root,
-                                        contract::CheckpointManifest manifest, const std::vector<TensorView>& weights,
+                                        contract::CheckpointManifest manifest,
+                                        const std::vector<TensorView>& weights,
                                         const std::vector<TensorView>& optimizer, int keep) {
   EVENKEEL_TRY(check_finite(weights));
   EVENKEEL_TRY(check_finite(optimizer));

@@ -15,7 +15,8 @@ const char kRoot[] = "/checkpoints/job";
 
 // A state whose numbers say which step it belongs to.
 struct State {
-  explicit State(std::int64_t step = 0) : kernel(6, static_cast<float>(step)), bias(3, static_cast<float>(-step)), velocity(9) {
+  explicit State(std::int64_t step = 0)
+      : kernel(6, static_cast<float>(step)), bias(3, static_cast<float>(-step)), velocity(9) {
     manifest.job_uid = "uid-1";
     manifest.step = step;
     manifest.cursor = step * 4;
@@ -23,7 +24,8 @@ struct State {
     manifest.consumed = {step * 2, step * 2};
     manifest.ranks = 2;
     manifest.plan_hash = "abc";
-    for (std::size_t i = 0; i < velocity.size(); ++i) velocity[i] = static_cast<float>(step) + static_cast<float>(i);
+    for (std::size_t i = 0; i < velocity.size(); ++i)
+      velocity[i] = static_cast<float>(step) + static_cast<float>(i);
   }
   std::vector<TensorView> weights() { return {{"d.kernel", {2, 3}, kernel}, {"d.bias", {3}, bias}}; }
   std::vector<TensorView> optimizer() { return {{"d.velocity", {9}, velocity}}; }
@@ -99,8 +101,10 @@ TEST(Checkpoint, one_that_does_not_verify_is_skipped_and_named) {
   EXPECT_EQ(newest(files), 1);
   const auto search = find_checkpoint(files, kRoot, "uid-1");
   ASSERT_EQ(search->skipped.size(), 2u);
-  EXPECT_NE(search->skipped[0].find("step-000000003: weights.safetensors: the CRC"), std::string::npos) << search->skipped[0];
-  EXPECT_NE(search->skipped[1].find("step-000000002: optimizer.safetensors: "), std::string::npos) << search->skipped[1];
+  EXPECT_NE(search->skipped[0].find("step-000000003: weights.safetensors: the CRC"), std::string::npos)
+      << search->skipped[0];
+  EXPECT_NE(search->skipped[1].find("step-000000002: optimizer.safetensors: "), std::string::npos)
+      << search->skipped[1];
 }
 
 TEST(Checkpoint, folders_without_manifest_or_with_a_foreign_one_are_skipped) {
@@ -109,7 +113,8 @@ TEST(Checkpoint, folders_without_manifest_or_with_a_foreign_one_are_skipped) {
   files.put("/checkpoints/job/step-000000009.tmp/manifest.json", "{}");
   files.put("/checkpoints/job/step-000000008/weights.safetensors", "x");
   files.put("/checkpoints/job/step-000000007/manifest.json", "{\"format\":");
-  files.put("/checkpoints/job/step-000000006/manifest.json", *files.read("/checkpoints/job/step-000000001/manifest.json", 1 << 20));
+  files.put("/checkpoints/job/step-000000006/manifest.json",
+            *files.read("/checkpoints/job/step-000000001/manifest.json", 1 << 20));
   files.put("/checkpoints/job/notes.txt", "hello");
   EXPECT_EQ(newest(files), 1);
   EXPECT_EQ(find_checkpoint(files, kRoot, "uid-1")->skipped.size(), 3u);
@@ -160,11 +165,13 @@ TEST(Checkpoint, weights_of_another_model_are_refused_and_another_optimizer_star
   const auto found = find_checkpoint(files, kRoot, "uid-1");
   State state(0);
   std::vector<float> other(4);
-  const auto refused = load_checkpoint(files, *found->newest, {{"d.kernel", {2, 2}, other}, {"d.bias", {3}, state.bias}}, {});
+  const auto refused =
+      load_checkpoint(files, *found->newest, {{"d.kernel", {2, 2}, other}, {"d.bias", {3}, state.bias}}, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kMismatch);
   std::vector<float> moments(9, 1.0f);
-  const auto restored = load_checkpoint(files, *found->newest, state.weights(), {{"d.first_moment", {9}, moments}});
+  const auto restored =
+      load_checkpoint(files, *found->newest, state.weights(), {{"d.first_moment", {9}, moments}});
   ASSERT_TRUE(restored.ok());
   EXPECT_EQ(*restored, OptimizerRestored::kStartsAnew);
   EXPECT_EQ(moments, std::vector<float>(9));
@@ -181,7 +188,8 @@ TEST(Checkpoint, the_same_step_again_leaves_the_good_one_and_replaces_a_bad_one)
   EXPECT_EQ(newest(files), 4);
 }
 
-// The story of a job: steps 1 to 5, then killed in the middle of saving step 6, at every call that changes something.
+// The story of a job: steps 1 to 5, then killed in the middle of saving step 6, at every call that changes
+// something.
 TEST(Checkpoint, a_crash_at_any_moment_of_a_save_leaves_the_last_or_the_new_one) {
   for (const int keep : {1, 3}) {
     int calls = 0;

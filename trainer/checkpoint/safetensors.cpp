@@ -22,7 +22,9 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr char kMetadata[] = "__metadata__";
 constexpr int kMaxDims = 16;
 
-Error corrupt(const std::string& message) { return {ErrorCode::kCorruptData, "safetensors: " + message}; }
+Error corrupt(const std::string& message) {
+  return {ErrorCode::kCorruptData, "safetensors: " + message};
+}
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text;
@@ -33,7 +35,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 // The widths that the format knows.
 std::optional<std::uint64_t> width_of(std::string_view dtype) {
   static const std::map<std::string_view, std::uint64_t> widths{
-      {"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2}, {"BF16", 2},
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"I16", 2}, {"U16", 2}, {"F16", 2}, {"BF16", 2},
       {"I32", 4},  {"U32", 4}, {"F32", 4}, {"F64", 8}, {"I64", 8}, {"U64", 8}};
   const auto found = widths.find(dtype);
   if (found == widths.end()) return std::nullopt;
@@ -44,7 +46,8 @@ std::optional<std::uint64_t> width_of(std::string_view dtype) {
 std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, std::uint64_t width) {
   std::uint64_t bytes = width;
   for (const std::int64_t dim : shape) {
-    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes)) return std::nullopt;
+    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes))
+      return std::nullopt;
   }
   return bytes;
 }
@@ -57,7 +60,8 @@ std::optional<std::uint64_t> natural(const Json& value) {
 Result<SafetensorsEntry> parse_entry(const std::string& name, const Json& value) {
   const std::string where = "tensor \"" + name.substr(0, 200) + "\"";
   if (name.empty()) return corrupt("a tensor without a name");
-  if (!value.is_object() || value.size() != 3) return corrupt(where + " needs dtype, shape and data_offsets, no more");
+  if (!value.is_object() || value.size() != 3)
+    return corrupt(where + " needs dtype, shape and data_offsets, no more");
   SafetensorsEntry entry;
   entry.name = name;
   entry.dtype = base::string_at(value, "dtype");
@@ -65,10 +69,12 @@ Result<SafetensorsEntry> parse_entry(const std::string& name, const Json& value)
   if (!width) return corrupt(where + ": unknown dtype \"" + entry.dtype.substr(0, 20) + "\"");
 
   const Json& shape = base::child(value, "shape");
-  if (!shape.is_array() || shape.size() > kMaxDims) return corrupt(where + ": shape is no list of at most 16 numbers");
+  if (!shape.is_array() || shape.size() > kMaxDims)
+    return corrupt(where + ": shape is no list of at most 16 numbers");
   for (const Json& dim : shape) {
     const auto number = natural(dim);
-    if (!number || *number > (std::uint64_t{1} << 62)) return corrupt(where + ": a dimension is no natural number");
+    if (!number || *number > (std::uint64_t{1} << 62))
+      return corrupt(where + ": a dimension is no natural number");
     entry.shape.push_back(static_cast<std::int64_t>(*number));
   }
   const Json& offsets = base::child(value, "data_offsets");
@@ -79,8 +85,9 @@ Result<SafetensorsEntry> parse_entry(const std::string& name, const Json& value)
   entry.end = *natural(offsets[1]);
   const auto bytes = bytes_of(entry.shape, *width);
   if (!bytes || entry.end < entry.begin || entry.end - entry.begin != *bytes) {
-    return corrupt(where + ": shape " + shape_text(entry.shape) + " of " + entry.dtype + " does not take the bytes from " +
-                   std::to_string(entry.begin) + " to " + std::to_string(entry.end));
+    return corrupt(where + ": shape " + shape_text(entry.shape) + " of " + entry.dtype +
+                   " does not take the bytes from " + std::to_string(entry.begin) + " to " +
+                   std::to_string(entry.end));
   }
   return entry;
 }
@@ -90,14 +97,14 @@ Status check_tiling(const std::vector<SafetensorsEntry>& entries, std::uint64_t 
   std::uint64_t at = 0;
   for (const SafetensorsEntry& entry : entries) {
     if (entry.begin != at) {
-      return corrupt("tensor \"" + entry.name + "\" begins at " + std::to_string(entry.begin) + ", expected " +
-                     std::to_string(at) + ": the tensors leave a gap or overlap");
+      return corrupt("tensor \"" + entry.name + "\" begins at " + std::to_string(entry.begin) +
+                     ", expected " + std::to_string(at) + ": the tensors leave a gap or overlap");
     }
     at = entry.end;
   }
   if (at == data_bytes) return {};
-  return corrupt("the tensors take " + std::to_string(at) + " bytes, the file has " + std::to_string(data_bytes) +
-                 (at > data_bytes ? ": truncated" : ""));
+  return corrupt("the tensors take " + std::to_string(at) + " bytes, the file has " +
+                 std::to_string(data_bytes) + (at > data_bytes ? ": truncated" : ""));
 }
 
 }  // namespace
@@ -147,7 +154,8 @@ Result<SafetensorsIndex> read_safetensors_index(base::Files& files, const std::s
     return base::with_context(path, corrupt("a header of " + std::to_string(length) + " bytes in a file of " +
                                             std::to_string(size) + "; at most 8 MiB and the file's length"));
   }
-  EVENKEEL_ASSIGN(const std::string header, files.read_range(path, kLengthBytes, static_cast<std::size_t>(length)));
+  EVENKEEL_ASSIGN(const std::string header,
+                  files.read_range(path, kLengthBytes, static_cast<std::size_t>(length)));
   Result<SafetensorsIndex> index = parse_safetensors_header(header, size - kLengthBytes - length);
   if (!index.ok()) return base::with_context(path, std::move(index).error());
   return index;
@@ -157,11 +165,14 @@ Status read_safetensors(base::Files& files, const std::string& path, const std::
   EVENKEEL_ASSIGN(const SafetensorsIndex index, read_safetensors_index(files, path));
   std::map<std::string_view, const SafetensorsEntry*> by_name;
   for (const SafetensorsEntry& entry : index.entries) by_name[entry.name] = &entry;
-  const auto differs = [&](const std::string& what) { return Error{ErrorCode::kMismatch, path + ": " + what}; };
+  const auto differs = [&](const std::string& what) {
+    return Error{ErrorCode::kMismatch, path + ": " + what};
+  };
   // All names and shapes first: either everything is loaded or nothing.
   for (const TensorView& target : targets) {
     const auto found = by_name.find(target.name);
-    if (found == by_name.end()) return differs("tensor \"" + target.name + "\" of the model is not in the file");
+    if (found == by_name.end())
+      return differs("tensor \"" + target.name + "\" of the model is not in the file");
     const SafetensorsEntry& entry = *found->second;
     if (entry.dtype != "F32" || entry.shape != target.shape) {
       return differs("tensor \"" + target.name + "\" is " + entry.dtype + " " + shape_text(entry.shape) +
@@ -175,8 +186,9 @@ Status read_safetensors(base::Files& files, const std::string& path, const std::
   }
   for (const TensorView& target : targets) {
     const SafetensorsEntry& entry = *by_name[target.name];
-    EVENKEEL_ASSIGN(const std::string bytes, files.read_range(path, index.data_offset + entry.begin,
-                                                              static_cast<std::size_t>(entry.end - entry.begin)));
+    EVENKEEL_ASSIGN(const std::string bytes,
+                    files.read_range(path, index.data_offset + entry.begin,
+                                     static_cast<std::size_t>(entry.end - entry.begin)));
     if (!bytes.empty()) std::memcpy(target.values.data(), bytes.data(), bytes.size());
   }
   return {};

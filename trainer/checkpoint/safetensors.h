@@ -1,6 +1,6 @@
-// Tensors in a file: 8 bytes of header length, a JSON header (name -> dtype, shape, data_offsets), the data. Strict on
-// reading: everything that a header claims is checked against the file before memory is taken for it. Used by
-// checkpoint.h; other programs read the same files. No thread rules.
+// Tensors in a file: 8 bytes of header length, a JSON header (name -> dtype, shape, data_offsets), the data.
+// Strict on reading: everything that a header claims is checked against the file before memory is taken for
+// it. Used by checkpoint.h; other programs read the same files. No thread rules.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +39,17 @@ struct SafetensorsIndex {
   std::vector<SafetensorsEntry> entries;  // in the order of the data
 };
 
-// kCorruptData: a header beyond 8 MiB or the file, JSON that is none or too deep, a name twice, an unknown dtype, a shape
-// that overflows or does not give the entry's length, entries that leave a gap, overlap or do not end with the file.
+// kCorruptData: a header beyond 8 MiB or the file, JSON that is none or too deep, a name twice, an unknown
+// dtype, a shape that overflows or does not give the entry's length, entries that leave a gap, overlap or do
+// not end with the file.
 base::Result<SafetensorsIndex> read_safetensors_index(base::Files& files, const std::string& path);
-// The same on the bytes alone, for tests and fuzzing. `header`: the JSON; `data_bytes`: what follows it in the file.
+// The same on the bytes alone, for tests and fuzzing. `header`: the JSON; `data_bytes`: what follows it in
+// the file.
 base::Result<SafetensorsIndex> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes);
 
-// Fills every target from the file. A tensor that the file lacks, has with another shape or dtype, or has beyond the
-// targets: kMismatch with the name.
-base::Status read_safetensors(base::Files& files, const std::string& path, const std::vector<TensorView>& targets);
+// Fills every target from the file. A tensor that the file lacks, has with another shape or dtype, or has
+// beyond the targets: kMismatch with the name.
+base::Status read_safetensors(base::Files& files, const std::string& path,
+                              const std::vector<TensorView>& targets);
 
 }  // namespace evenkeel::trainer

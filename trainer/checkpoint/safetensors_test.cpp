@@ -11,7 +11,8 @@ using base::ErrorCode;
 
 std::string file_of(const std::string& header, const std::string& data) {
   std::string length(8, '\0');
-  for (int i = 0; i < 8; ++i) length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i) & 0xff);
+  for (int i = 0; i < 8; ++i)
+    length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> (8 * i) & 0xff);
   return length + header + data;
 }
 
@@ -21,21 +22,25 @@ base::Result<SafetensorsIndex> index_of(const std::string& content) {
   return read_safetensors_index(files, "/w.safetensors");
 }
 
-const char kGood[] = R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[],"data_offsets":[8,12]}})";
+const char kGood[] =
+    R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[],"data_offsets":[8,12]}})";
 
 TEST(Safetensors, a_written_file_is_read_back_with_the_same_bits) {
   std::vector<float> a{1.5f, -2.25f, 1e-30f, 0.0f, -0.0f, 3e38f};
   std::vector<float> b{7.0f};
   std::vector<float> none;
-  const std::vector<TensorView> tensors{{"dense_1.kernel", {2, 3}, a}, {"dense_1.bias", {1}, b}, {"empty", {0, 4}, none}};
+  const std::vector<TensorView> tensors{
+      {"dense_1.kernel", {2, 3}, a}, {"dense_1.bias", {1}, b}, {"empty", {0, 4}, none}};
   std::string content = safetensors_header(tensors);
   EXPECT_EQ(content.size() % 8, 0u);
-  for (const TensorView& t : tensors) content.append(reinterpret_cast<const char*>(t.values.data()), t.values.size_bytes());
+  for (const TensorView& t : tensors)
+    content.append(reinterpret_cast<const char*>(t.values.data()), t.values.size_bytes());
   base::FakeFiles files;
   files.put("/w", content);
   std::vector<float> a2(6), b2(1);
   // Another order than the file's.
-  const auto status = read_safetensors(files, "/w", {{"empty", {0, 4}, none}, {"dense_1.bias", {1}, b2}, {"dense_1.kernel", {2, 3}, a2}});
+  const auto status = read_safetensors(
+      files, "/w", {{"empty", {0, 4}, none}, {"dense_1.bias", {1}, b2}, {"dense_1.kernel", {2, 3}, a2}});
   ASSERT_TRUE(status.ok()) << status.error().message;
   EXPECT_EQ(a2, a);
   EXPECT_EQ(b2, b);
@@ -66,17 +71,28 @@ TEST(Safetensors, what_a_header_claims_is_checked_against_the_file) {
       {"no JSON", file_of("{\"a\":", data)},
       {"no object", file_of("[1]", data)},
       {"too deep", file_of(std::string(40, '[') + std::string(40, ']'), "")},
-      {"a name twice", file_of(R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},"a":{"dtype":"U8","shape":[6],"data_offsets":[6,12]}})", data)},
+      {"a name twice",
+       file_of(
+           R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},"a":{"dtype":"U8","shape":[6],"data_offsets":[6,12]}})",
+           data)},
       {"unknown dtype", file_of(R"({"a":{"dtype":"F33","shape":[12],"data_offsets":[0,12]}})", data)},
       {"missing shape", file_of(R"({"a":{"dtype":"U8","data_offsets":[0,12]}})", data)},
       {"unknown member", file_of(R"({"a":{"dtype":"U8","shape":[12],"data_offsets":[0,12],"x":1}})", data)},
       {"negative dimension", file_of(R"({"a":{"dtype":"U8","shape":[-12],"data_offsets":[0,12]}})", data)},
       {"fractional dimension", file_of(R"({"a":{"dtype":"U8","shape":[12.0],"data_offsets":[0,12]}})", data)},
-      {"shape overflows", file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", "")},
-      {"shape does not give the length", file_of(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,12]}})", data)},
+      {"shape overflows",
+       file_of(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", "")},
+      {"shape does not give the length",
+       file_of(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,12]}})", data)},
       {"offsets reversed", file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[12,0]}})", data)},
-      {"a gap", file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[6],"data_offsets":[6,12]}})", data)},
-      {"an overlap", file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[6],"data_offsets":[6,12]}})", data)},
+      {"a gap",
+       file_of(
+           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[6],"data_offsets":[6,12]}})",
+           data)},
+      {"an overlap",
+       file_of(
+           R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[6],"data_offsets":[6,12]}})",
+           data)},
   };
   for (const auto& c : cases) {
     const auto index = index_of(c.content);
@@ -96,8 +112,10 @@ TEST(Safetensors, nothing_is_loaded_unless_everything_fits) {
     return status.error().message;
   };
   EXPECT_NE(message({{"a", {2, 1}, two}}).find("\"b\" is not in the model"), std::string::npos);
-  EXPECT_NE(message({{"a", {2, 1}, two}, {"b", {}, one}, {"c", {3}, three}}).find("\"c\""), std::string::npos);
-  EXPECT_NE(message({{"a", {3}, three}, {"b", {}, one}}).find("(2, 1) in the file, F32 (3) in the model"), std::string::npos);
+  EXPECT_NE(message({{"a", {2, 1}, two}, {"b", {}, one}, {"c", {3}, three}}).find("\"c\""),
+            std::string::npos);
+  EXPECT_NE(message({{"a", {3}, three}, {"b", {}, one}}).find("(2, 1) in the file, F32 (3) in the model"),
+            std::string::npos);
   EXPECT_EQ(two, std::vector<float>(2)) << "something was loaded";
 }
 

@@ -1,9 +1,10 @@
-// What the ranks do together, as an interface: strategy and loop know nothing of sockets. Implementations: tcp (a ring);
-// later shared memory and NCCL, each in a folder of its own below this one.
+// What the ranks do together, as an interface: strategy and loop know nothing of sockets. Implementations:
+// tcp (a ring); later shared memory and NCCL, each in a folder of its own below this one.
 //
-// One communicator for one fence (attempt, coordinator incarnation, generation). After an error or an abort it is of no
-// use any more: every later call fails with the first reason. Every rank calls the same operations in the same order
-// with the same counts; what differs is found by the frames' headers and named. One thread calls; abort from any thread.
+// One communicator for one fence (attempt, coordinator incarnation, generation). After an error or an abort
+// it is of no use any more: every later call fails with the first reason. Every rank calls the same
+// operations in the same order with the same counts; what differs is found by the frames' headers and named.
+// One thread calls; abort from any thread.
 #pragma once
 
 #include <array>
@@ -31,12 +32,14 @@ class Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sum over all ranks, in place, in an order that depends on the element's index alone: the same bits on all ranks and
-  // in every run. `tail` is reduced in the same operation as if it stood behind `values`: a few numbers that ride with
-  // a bucket. `bucket` goes into the headers. When it returns the spans are the caller's again, also after an error,
-  // but then their content is undefined.
-  virtual base::Status all_reduce(std::span<float> values, std::uint32_t bucket, std::span<float> tail = {}) = 0;
-  virtual base::Status all_reduce(std::span<double> values, std::uint32_t bucket, std::span<double> tail = {}) = 0;
+  // Sum over all ranks, in place, in an order that depends on the element's index alone: the same bits on all
+  // ranks and in every run. `tail` is reduced in the same operation as if it stood behind `values`: a few
+  // numbers that ride with a bucket. `bucket` goes into the headers. When it returns the spans are the
+  // caller's again, also after an error, but then their content is undefined.
+  virtual base::Status all_reduce(std::span<float> values, std::uint32_t bucket,
+                                  std::span<float> tail = {}) = 0;
+  virtual base::Status all_reduce(std::span<double> values, std::uint32_t bucket,
+                                  std::span<double> tail = {}) = 0;
   // The root's values everywhere.
   virtual base::Status broadcast(std::span<float> values, int root) = 0;
   virtual base::Status broadcast(std::span<double> values, int root) = 0;

@@ -24,7 +24,8 @@ constexpr std::size_t kMaxBytes = 1u << 20;
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxNodes = 100000;
 
-// YAML 1.2 core schema, as kubectl reads a manifest: "yes" stays text, 010 is decimal ten only where it is a number at all.
+// YAML 1.2 core schema, as kubectl reads a manifest: "yes" stays text, 010 is decimal ten only where it is a
+// number at all.
 Json scalar(const std::string& tag, const std::string& text) {
   if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;  // quoted
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return nullptr;
@@ -33,14 +34,17 @@ Json scalar(const std::string& tag, const std::string& text) {
   const char* begin = text.data() + (text[0] == '+' ? 1 : 0);
   const char* end = text.data() + text.size();
   std::int64_t integer = 0;
-  if (auto [at, error] = std::from_chars(begin, end, integer); error == std::errc() && at == end) return integer;
+  if (auto [at, error] = std::from_chars(begin, end, integer); error == std::errc() && at == end)
+    return integer;
   double number = 0;
-  if (auto [at, error] = std::from_chars(begin, end, number); error == std::errc() && at == end && std::isfinite(number)) return number;
+  if (auto [at, error] = std::from_chars(begin, end, number);
+      error == std::errc() && at == end && std::isfinite(number))
+    return number;
   return text;
 }
 
-// Builds JSON from parser events, so that limits hold before anything is unfolded. Throws YAML::ParserException,
-// which parse_manifests catches.
+// Builds JSON from parser events, so that limits hold before anything is unfolded. Throws
+// YAML::ParserException, which parse_manifests catches.
 class JsonBuilder : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark&) override { root_ = nullptr; }
@@ -52,18 +56,21 @@ class JsonBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     throw YAML::ParserException(mark, "aliases (*name) are not accepted; write the value out");
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().has_key) {
       start_key(mark, anchor, value);
     } else {
       add(mark, anchor, scalar(tag, value));
     }
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(mark, anchor, Json::array());
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(mark, anchor, Json::object());
   }
   void OnMapEnd() override { close(); }
@@ -78,15 +85,19 @@ class JsonBuilder : public YAML::EventHandler {
   };
 
   void count(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor != 0) throw YAML::ParserException(mark, "anchors (&name) are not accepted; write the value out");
-    if (++nodes_ > kMaxNodes) throw YAML::ParserException(mark, "more than " + std::to_string(kMaxNodes) + " values");
+    if (anchor != 0)
+      throw YAML::ParserException(mark, "anchors (&name) are not accepted; write the value out");
+    if (++nodes_ > kMaxNodes)
+      throw YAML::ParserException(mark, "more than " + std::to_string(kMaxNodes) + " values");
   }
 
   void start_key(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& key) {
     count(mark, anchor);
     Level& level = stack_.back();
-    if (key == "<<") throw YAML::ParserException(mark, "merge keys (<<) are not accepted; write the members out");
-    if (level.value.contains(key)) throw YAML::ParserException(mark, "the key '" + key + "' stands twice in one mapping");
+    if (key == "<<")
+      throw YAML::ParserException(mark, "merge keys (<<) are not accepted; write the members out");
+    if (level.value.contains(key))
+      throw YAML::ParserException(mark, "the key '" + key + "' stands twice in one mapping");
     level.key = key;
     level.has_key = true;
   }
@@ -110,7 +121,8 @@ class JsonBuilder : public YAML::EventHandler {
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, Json empty) {
     count(mark, anchor);
-    if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, "more than " + std::to_string(kMaxDepth) + " levels");
+    if (stack_.size() >= kMaxDepth)
+      throw YAML::ParserException(mark, "more than " + std::to_string(kMaxDepth) + " levels");
     if (!stack_.empty() && stack_.back().value.is_object() && !stack_.back().has_key) {
       throw YAML::ParserException(mark, "a key must be plain text");
     }
@@ -140,7 +152,8 @@ class JsonBuilder : public YAML::EventHandler {
 
 Result<std::vector<Json>> parse_manifests(std::string_view text) {
   if (text.size() > kMaxBytes) {
-    return Error{ErrorCode::kInvalidInput, "manifest: " + std::to_string(text.size()) + " bytes, at most " + std::to_string(kMaxBytes) + " are read"};
+    return Error{ErrorCode::kInvalidInput, "manifest: " + std::to_string(text.size()) + " bytes, at most " +
+                                               std::to_string(kMaxBytes) + " are read"};
   }
   try {
     std::istringstream stream{std::string(text)};
@@ -150,7 +163,8 @@ Result<std::vector<Json>> parse_manifests(std::string_view text) {
     }
     return builder.take();
   } catch (const YAML::Exception& error) {
-    return Error{ErrorCode::kInvalidInput, "line " + std::to_string(error.mark.line + 1) + ", column " + std::to_string(error.mark.column + 1) + ": " + error.msg};
+    return Error{ErrorCode::kInvalidInput, "line " + std::to_string(error.mark.line + 1) + ", column " +
+                                               std::to_string(error.mark.column + 1) + ": " + error.msg};
   }
 }
 
@@ -171,7 +185,8 @@ Result<Json> load_manifest(const std::string& path, base::Files& files) {
     ++count;
   }
   if (count != 1) {
-    return Error{ErrorCode::kInvalidInput, path + ": holds " + std::to_string(count) + " objects of kind " + contract::kKind + ", exactly one is needed"};
+    return Error{ErrorCode::kInvalidInput, path + ": holds " + std::to_string(count) + " objects of kind " +
+                                               contract::kKind + ", exactly one is needed"};
   }
   return job;
 }

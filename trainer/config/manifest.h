@@ -1,5 +1,6 @@
-// Local manifests: YAML (or JSON) text -> JSON, by the same types as the API server reads. Aliases, anchors, merge keys and
-// duplicate keys are refused; 1 MiB, 64 levels and 100,000 nodes at most. Wraps yaml-cpp: its exceptions stop here.
+// Local manifests: YAML (or JSON) text -> JSON, by the same types as the API server reads. Aliases, anchors,
+// merge keys and duplicate keys are refused; 1 MiB, 64 levels and 100,000 nodes at most. Wraps yaml-cpp: its
+// exceptions stop here.
 #pragma once
 
 #include <string>

@@ -21,8 +21,11 @@ std::string error_of(const std::string& yaml) {
 }
 
 TEST(Manifest, scalars_have_the_types_that_the_api_server_sees) {
-  const base::Json json = one("{a: 1, b: 1.5, c: yes, d: \"1\", e: true, f: null, g: 010, h: '', i: 1e-3, j: 0.4, k: 500m, l: .nan}");
-  EXPECT_EQ(base::dump_json(json), R"({"a":1,"b":1.5,"c":"yes","d":"1","e":true,"f":null,"g":10,"h":"","i":0.001,"j":0.4,"k":"500m","l":".nan"})");
+  const base::Json json = one(
+      "{a: 1, b: 1.5, c: yes, d: \"1\", e: true, f: null, g: 010, h: '', i: 1e-3, j: 0.4, k: 500m, l: .nan}");
+  EXPECT_EQ(
+      base::dump_json(json),
+      R"({"a":1,"b":1.5,"c":"yes","d":"1","e":true,"f":null,"g":10,"h":"","i":0.001,"j":0.4,"k":"500m","l":".nan"})");
 }
 
 TEST(Manifest, nesting_and_several_documents_are_read) {

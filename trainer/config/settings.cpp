@@ -20,7 +20,8 @@ constexpr std::size_t kMaxKeyBytes = 4096;
 constexpr std::size_t kMinKeyBytes = 16;
 
 Error bad(const std::string& name, const std::string& what) {
-  return {ErrorCode::kInvalidInput, "environment variable " + name + ": " + what + " (it is set by the operator or by 'evenkeel-trainer local')"};
+  return {ErrorCode::kInvalidInput, "environment variable " + name + ": " + what +
+                                        " (it is set by the operator or by 'evenkeel-trainer local')"};
 }
 
 Result<std::string> required(const Environment& environment, const char* name) {
@@ -29,7 +30,8 @@ Result<std::string> required(const Environment& environment, const char* name) {
   return std::move(*value);
 }
 
-Result<std::int64_t> integer(const Environment& environment, const char* name, std::int64_t fallback, std::int64_t max) {
+Result<std::int64_t> integer(const Environment& environment, const char* name, std::int64_t fallback,
+                             std::int64_t max) {
   const std::optional<std::string> text = environment(name);
   if (!text || text->empty()) return fallback;
   std::int64_t value = 0;
@@ -66,23 +68,30 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
 
   EVENKEEL_ASSIGN(const std::string key_path, required(environment, contract::kEnvKeyFile));
   EVENKEEL_ASSIGN(out.key, files.read(key_path, kMaxKeyBytes));
-  if (out.key.size() < kMinKeyBytes) return bad(contract::kEnvKeyFile, key_path + " holds " + std::to_string(out.key.size()) + " bytes, a key has at least " + std::to_string(kMinKeyBytes));
+  if (out.key.size() < kMinKeyBytes)
+    return bad(contract::kEnvKeyFile, key_path + " holds " + std::to_string(out.key.size()) +
+                                          " bytes, a key has at least " + std::to_string(kMinKeyBytes));
 
   EVENKEEL_ASSIGN(const std::string role, required(environment, contract::kEnvRole));
   EVENKEEL_ASSIGN(out.role, contract::parse_role(role));
   EVENKEEL_ASSIGN(const std::int64_t rank, integer(environment, contract::kEnvRank, 0, 65535));
   out.rank = static_cast<int>(rank);
   if (out.role == contract::Role::kWorker && out.rank >= out.config.ranks) {
-    return bad(contract::kEnvRank, "rank " + std::to_string(rank) + " of a job with " + std::to_string(out.config.ranks) + " ranks");
+    return bad(contract::kEnvRank, "rank " + std::to_string(rank) + " of a job with " +
+                                       std::to_string(out.config.ranks) + " ranks");
   }
   EVENKEEL_ASSIGN(out.incarnation, integer(environment, contract::kEnvIncarnation, 1, std::int64_t{1} << 53));
-  EVENKEEL_ASSIGN(const std::int64_t metrics_port, integer(environment, contract::kEnvMetricsPort, out.config.spec.metrics_port, 65535));
+  EVENKEEL_ASSIGN(const std::int64_t metrics_port,
+                  integer(environment, contract::kEnvMetricsPort, out.config.spec.metrics_port, 65535));
   EVENKEEL_ASSIGN(const std::int64_t data_port, integer(environment, contract::kEnvDataPort, 0, 65535));
   out.metrics_port = static_cast<int>(metrics_port);
   out.data_port = static_cast<int>(data_port);
 
-  auto text = [&environment](const char* name, std::string fallback) { return environment(name).value_or(std::move(fallback)); };
-  out.pod_name = text(contract::kEnvPodName, std::string(contract::role_name(out.role)) + "-" + std::to_string(rank));
+  auto text = [&environment](const char* name, std::string fallback) {
+    return environment(name).value_or(std::move(fallback));
+  };
+  out.pod_name =
+      text(contract::kEnvPodName, std::string(contract::role_name(out.role)) + "-" + std::to_string(rank));
   out.pod_uid = text(contract::kEnvPodUid, "");
   out.node_name = text(contract::kEnvNodeName, "");
   out.bind_address = text(contract::kEnvPodIp, "127.0.0.1");

@@ -1,5 +1,5 @@
-// What one trainer process is told: the job's configuration file and the variables of contract/env.h, checked together.
-// Read once at start by worker and coordinator; a plain value afterwards.
+// What one trainer process is told: the job's configuration file and the variables of contract/env.h, checked
+// together. Read once at start by worker and coordinator; a plain value afterwards.
 #pragma once
 
 #include <cstdint>

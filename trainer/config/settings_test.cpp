@@ -27,7 +27,8 @@ contract::TrainerConfig config() {
   return config;
 }
 
-base::Result<Settings> read(Variables variables, std::string config_text = base::dump_json(to_json(config()))) {
+base::Result<Settings> read(Variables variables,
+                            std::string config_text = base::dump_json(to_json(config()))) {
   base::FakeFiles files;
   files.put("/config/trainer.json", config_text);
   files.put("/key/key", std::string(32, 'k'));
@@ -44,7 +45,8 @@ base::Result<Settings> read(Variables variables, std::string config_text = base:
 }
 
 TEST(Settings, what_the_operator_writes_is_read_back) {
-  auto settings = read({{contract::kEnvRank, "1"}, {contract::kEnvIncarnation, "3"}, {contract::kEnvPodIp, "10.1.2.3"}});
+  auto settings =
+      read({{contract::kEnvRank, "1"}, {contract::kEnvIncarnation, "3"}, {contract::kEnvPodIp, "10.1.2.3"}});
   ASSERT_TRUE(settings.ok()) << settings.error().message;
   EXPECT_EQ(settings->rank, 1);
   EXPECT_EQ(settings->incarnation, 3);
@@ -58,7 +60,8 @@ TEST(Settings, what_the_operator_writes_is_read_back) {
 TEST(Settings, each_mistake_names_its_variable) {
   EXPECT_NE(read({{contract::kEnvRank, "2"}}).error().message.find("EVENKEEL_RANK"), std::string::npos);
   EXPECT_NE(read({{contract::kEnvRank, "x"}}).error().message.find("'x'"), std::string::npos);
-  EXPECT_NE(read({{contract::kEnvKeyFile, "/key/short"}}).error().message.find("EVENKEEL_KEY_FILE"), std::string::npos);
+  EXPECT_NE(read({{contract::kEnvKeyFile, "/key/short"}}).error().message.find("EVENKEEL_KEY_FILE"),
+            std::string::npos);
   EXPECT_NE(read({{contract::kEnvConfig, ""}}).error().message.find("EVENKEEL_CONFIG"), std::string::npos);
   EXPECT_FALSE(read({{contract::kEnvRole, "captain"}}).ok());
 }

@@ -1,5 +1,6 @@
-// The coordinator's half of the handshake, for one connection: Hello -> Challenge -> Join. Until it is through, the peer
-// is a stranger: frames of at most 4 KiB, little time, and no answer that tells anything. Pure but for the nonce.
+// The coordinator's half of the handshake, for one connection: Hello -> Challenge -> Join. Until it is
+// through, the peer is a stranger: frames of at most 4 KiB, little time, and no answer that tells anything.
+// Pure but for the nonce.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,8 @@ class Admission {
 
   // After a good Hello; to be sent once.
   const std::optional<contract::Challenge>& challenge() const { return challenge_; }
-  // The next frame of the peer. Join verified: who it is. Error: close without a word (kPermissionDenied: wrong key).
+  // The next frame of the peer. Join verified: who it is. Error: close without a word (kPermissionDenied:
+  // wrong key).
   base::Result<std::optional<Admitted>> frame(const ControlFrame& frame);
 
  private:

@@ -19,9 +19,13 @@ using base::ErrorCode;
 constexpr std::size_t kReadBytes = 64u << 10;
 constexpr base::JsonLimits kPayloadLimits{contract::kMaxControlPayloadBytes, 8};
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
 
-Error lost(int error) { return {ErrorCode::kUnavailable, std::generic_category().message(error)}; }
+Error lost(int error) {
+  return {ErrorCode::kUnavailable, std::generic_category().message(error)};
+}
 
 }  // namespace
 
@@ -30,7 +34,8 @@ base::Result<std::optional<ControlFrame>> FrameReader::next() {
     // Bytes that cannot become a frame are refused at once, not when 24 of them are there.
     const std::size_t seen = std::min<std::size_t>(buffer_.size(), 4);
     if (buffer_.compare(0, seen, "EKC1", seen) != 0) {
-      return Error{ErrorCode::kCorruptData, "control frame: magic is 0x" + base::to_hex(buffer_.substr(0, seen)) + ", not EKC1"};
+      return Error{ErrorCode::kCorruptData,
+                   "control frame: magic is 0x" + base::to_hex(buffer_.substr(0, seen)) + ", not EKC1"};
     }
     return std::optional<ControlFrame>();
   }
@@ -40,11 +45,12 @@ base::Result<std::optional<ControlFrame>> FrameReader::next() {
   if (buffer_.size() < contract::kControlHeaderBytes + header.length) return std::optional<ControlFrame>();
   const std::string_view payload(buffer_.data() + contract::kControlHeaderBytes, header.length);
   if (base::crc32c(payload) != header.payload_crc) {
-    return Error{ErrorCode::kCorruptData, "control frame " + std::to_string(header.sequence) + ": payload CRC does not match"};
+    return Error{ErrorCode::kCorruptData,
+                 "control frame " + std::to_string(header.sequence) + ": payload CRC does not match"};
   }
   if (header.sequence != sequence_) {
-    return Error{ErrorCode::kCorruptData, "control frame has number " + std::to_string(header.sequence) + ", expected " +
-                                              std::to_string(sequence_)};
+    return Error{ErrorCode::kCorruptData, "control frame has number " + std::to_string(header.sequence) +
+                                              ", expected " + std::to_string(sequence_)};
   }
   auto json = base::parse_json(payload, kPayloadLimits);
   if (!json.ok()) return Error{ErrorCode::kCorruptData, "control frame: " + json.error().message};
@@ -82,7 +88,8 @@ base::Status ControlChannel::send(contract::MessageType type, const base::Json& 
   if (!socket_.open()) return lost(ENOTCONN);
   pending_ += encode_frame(type, payload, sequence_++);
   if (pending_.size() > kMaxPendingBytes) {
-    return Error{ErrorCode::kUnavailable, "the other side does not read: " + std::to_string(pending_.size()) + " bytes wait"};
+    return Error{ErrorCode::kUnavailable,
+                 "the other side does not read: " + std::to_string(pending_.size()) + " bytes wait"};
   }
   return flush();
 }

@@ -1,5 +1,5 @@
-// One end of the control connection: frames (contract/wire.h) in and out of a socket, never blocking. Used by the server
-// (one thread, many channels) and by MemberClient (one channel behind its mutex). Not thread safe.
+// One end of the control connection: frames (contract/wire.h) in and out of a socket, never blocking. Used by
+// the server (one thread, many channels) and by MemberClient (one channel behind its mutex). Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ class ControlChannel {
   base::Status read_available();
   base::Result<std::optional<ControlFrame>> next_frame() { return reader_.next(); }
 
-  // Queues a frame and sends as much as the system takes; the rest goes with flush(). kUnavailable: closed, or the other
-  // side has not read for so long that kMaxPendingBytes wait.
+  // Queues a frame and sends as much as the system takes; the rest goes with flush(). kUnavailable: closed,
+  // or the other side has not read for so long that kMaxPendingBytes wait.
   base::Status send(contract::MessageType type, const base::Json& payload);
   base::Status flush();
   bool has_pending() const { return !pending_.empty(); }

@@ -16,7 +16,8 @@ base::Json note(const std::string& text) {
 
 TEST(FrameReader, frames_come_out_whatever_the_pieces) {
   std::string bytes;
-  for (std::uint32_t i = 0; i < 5; ++i) bytes += encode_frame(MessageType::kHeartbeat, note(std::string(i * 7, 'x')), i);
+  for (std::uint32_t i = 0; i < 5; ++i)
+    bytes += encode_frame(MessageType::kHeartbeat, note(std::string(i * 7, 'x')), i);
   for (std::size_t piece = 1; piece <= 40; ++piece) {
     FrameReader reader(4096);
     std::size_t frames = 0;

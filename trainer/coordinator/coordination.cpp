@@ -16,7 +16,8 @@ using contract::MessageType;
 
 // Plans in flight: the data reader looks ahead this far, and the job goes on while the coordinator is away.
 constexpr std::int64_t kPlansAhead = 4;
-// When a rank dies its neighbours fail too, and either may be heard first: wait this long for a better culprit.
+// When a rank dies its neighbours fail too, and either may be heard first: wait this long for a better
+// culprit.
 constexpr double kSettleSeconds = 0.5;
 // Aborted workers close by themselves; who has not by then is dead or stands still.
 constexpr double kAbortSeconds = 2.0;
@@ -25,7 +26,9 @@ constexpr double kLeaveSeconds = 10.0;
 constexpr double kRateSeconds = 15.0;   // of committed steps that make samples per second
 constexpr std::size_t kMinRecent = 20;  // steps, however long
 
-constexpr int code(ExitCode exit_code) { return static_cast<int>(exit_code); }
+constexpr int code(ExitCode exit_code) {
+  return static_cast<int>(exit_code);
+}
 
 // Codes that say more than "try again" are passed on, for the restart rules to read.
 int passed_on(int exit_code) {
@@ -41,22 +44,27 @@ auto identity_of(const contract::Join& join) {
   return std::tie(join.plan_hash, join.byte_order, join.train_samples, join.eval_samples);
 }
 
-std::string short_hash(const std::string& hash) { return hash.substr(0, 12); }
+std::string short_hash(const std::string& hash) {
+  return hash.substr(0, 12);
+}
 
 // The first layer or section that differs, by name.
 std::string differing_part(const contract::Join& a, const contract::Join& b) {
   for (std::size_t i = 0; i < std::max(a.plan_parts.size(), b.plan_parts.size()); ++i) {
     if (i >= a.plan_parts.size()) return "\"" + b.plan_parts[i].first + "\" is only in the other";
     if (i >= b.plan_parts.size()) return "\"" + a.plan_parts[i].first + "\" is not in the other";
-    if (a.plan_parts[i] != b.plan_parts[i]) return "the first difference is in \"" + a.plan_parts[i].first + "\"";
+    if (a.plan_parts[i] != b.plan_parts[i])
+      return "the first difference is in \"" + a.plan_parts[i].first + "\"";
   }
   return "no part of it differs by name";
 }
 
-std::string difference_text(int rank, const contract::Join& mine, int other_rank, const contract::Join& other) {
+std::string difference_text(int rank, const contract::Join& mine, int other_rank,
+                            const contract::Join& other) {
   const std::string who = "rank " + std::to_string(rank) + " was refused: its ";
   const std::string than = ", rank " + std::to_string(other_rank) + " has ";
-  if (mine.byte_order != other.byte_order) return who + "byte order is " + mine.byte_order + than + other.byte_order;
+  if (mine.byte_order != other.byte_order)
+    return who + "byte order is " + mine.byte_order + than + other.byte_order;
   if (mine.plan_hash != other.plan_hash) {
     return who + "plan hash is " + short_hash(mine.plan_hash) + than + short_hash(other.plan_hash) + "; " +
            differing_part(mine, other) + ". All ranks need the same model, configuration and trainer version";
@@ -126,7 +134,8 @@ std::string Coordination::refusal_of(const contract::Hello& hello) const {
   }
   const auto& holder = members_[static_cast<std::size_t>(hello.rank)];
   if (!holder) return "";
-  const bool same_process = hello.incarnation == holder->hello.incarnation && hello.pod_uid == holder->hello.pod_uid;
+  const bool same_process =
+      hello.incarnation == holder->hello.incarnation && hello.pod_uid == holder->hello.pod_uid;
   if (hello.incarnation > holder->hello.incarnation || (same_process && !begun_)) return "";
   return who + " of incarnation " + std::to_string(hello.incarnation) + " came, but incarnation " +
          std::to_string(holder->hello.incarnation) + " holds the rank";
@@ -137,18 +146,22 @@ void Coordination::refuse(ConnectionId id, ExitCode exit_code, const std::string
   outgoing_.push_back({id, MessageType::kRefused, to_json(contract::Refused{code(exit_code), reason}), true});
 }
 
-void Coordination::joined(ConnectionId id, const contract::Hello& hello, const contract::Join& join, double now) {
+void Coordination::joined(ConnectionId id, const contract::Hello& hello, const contract::Join& join,
+                          double now) {
   const std::string refusal = refusal_of(hello);
   if (!refusal.empty()) return refuse(id, ExitCode::kTryAgain, refusal);
   auto& holder = members_[static_cast<std::size_t>(hello.rank)];
   if (holder) {
     refuse(holder->connection, ExitCode::kTryAgain,
-           "rank " + std::to_string(hello.rank) + " was taken over by incarnation " + std::to_string(hello.incarnation));
+           "rank " + std::to_string(hello.rank) + " was taken over by incarnation " +
+               std::to_string(hello.incarnation));
     holder->connected = false;
   }
   if (begun_) {  // its predecessor's work is in the ring that all others stand in
-    refuse(id, ExitCode::kTryAgain, "rank " + std::to_string(hello.rank) + " is replaced: the job starts again with it");
-    return fail(hello.rank, code(ExitCode::kTryAgain), "rank " + std::to_string(hello.rank) + " was replaced by a new process", now);
+    refuse(id, ExitCode::kTryAgain,
+           "rank " + std::to_string(hello.rank) + " is replaced: the job starts again with it");
+    return fail(hello.rank, code(ExitCode::kTryAgain),
+                "rank " + std::to_string(hello.rank) + " was replaced by a new process", now);
   }
   Member member;
   member.connection = id;
@@ -156,8 +169,11 @@ void Coordination::joined(ConnectionId id, const contract::Hello& hello, const c
   member.join = join;
   member.last_heard = now;
   holder = std::move(member);
-  base::log_info("rank joined", {{"member", hello.rank}, {"node", join.node}, {"address", join.data_address},
-                                 {"planHash", short_hash(join.plan_hash)}, {"checkpointStep", join.checkpoint.step}});
+  base::log_info("rank joined", {{"member", hello.rank},
+                                 {"node", join.node},
+                                 {"address", join.data_address},
+                                 {"planHash", short_hash(join.plan_hash)},
+                                 {"checkpointStep", join.checkpoint.step}});
   for (const std::string& skipped : join.checkpoint.skipped) {
     base::log_warning("a checkpoint was skipped", {{"member", hello.rank}, {"reason", skipped}});
   }
@@ -165,7 +181,8 @@ void Coordination::joined(ConnectionId id, const contract::Hello& hello, const c
   begin_if_all_are_here(now);
 }
 
-// The plan of more than half of the ranks is the job's; when all are here and none has that many, the lowest rank's.
+// The plan of more than half of the ranks is the job's; when all are here and none has that many, the lowest
+// rank's.
 void Coordination::refuse_the_different() {
   const auto same_as = [&](const Member& reference) {
     return std::count_if(members_.begin(), members_.end(), [&](const auto& member) {
@@ -176,7 +193,8 @@ void Coordination::refuse_the_different() {
   for (const auto& member : members_) {
     if (member && same_as(*member) * 2 > config_.ranks) reference = &*member;
   }
-  const bool all_here = std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m.has_value(); });
+  const bool all_here =
+      std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m.has_value(); });
   if (reference == nullptr && all_here) reference = &*members_.front();
   if (reference == nullptr) return;
   const int reference_rank = reference->hello.rank;
@@ -193,7 +211,8 @@ void Coordination::refuse_the_different() {
 
 void Coordination::begin_if_all_are_here(double now) {
   if (begun_ || ended()) return;
-  if (std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member.has_value(); })) begin(now);
+  if (std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member.has_value(); }))
+    begin(now);
 }
 
 void Coordination::begin(double now) {
@@ -211,7 +230,8 @@ void Coordination::begin(double now) {
   membership.fence = fence_;
   if (best != nullptr) {
     const base::Status restored = ledger->restore(best->join.checkpoint);
-    if (!restored.ok()) return fail(best->hello.rank, code(ExitCode::kBadData), restored.error().message, now);
+    if (!restored.ok())
+      return fail(best->hello.rank, code(ExitCode::kBadData), restored.error().message, now);
     membership.restore_rank = best->hello.rank;
     membership.restore_step = best->join.checkpoint.step;
     checkpoint_step_ = membership.restore_step;
@@ -225,7 +245,8 @@ void Coordination::begin(double now) {
     member->last_heard = now;
     outgoing_.push_back({member->connection, MessageType::kMembership, to_json(membership)});
   }
-  base::log_info("all ranks have joined", {{"ranks", config_.ranks}, {"targetSteps", membership.target_steps},
+  base::log_info("all ranks have joined", {{"ranks", config_.ranks},
+                                           {"targetSteps", membership.target_steps},
                                            {"restoreStep", membership.restore_step}});
 }
 
@@ -244,7 +265,8 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
   member->last_heard = now;
   const int rank = member->hello.rank;
   std::string error;
-  // Decodes, then hands on; a message that does not decode ends the job, since the two sides no longer speak one protocol.
+  // Decodes, then hands on; a message that does not decode ends the job, since the two sides no longer speak
+  // one protocol.
   const auto with = [&](auto decoded, auto handle) {
     if (decoded.ok()) {
       handle(decoded.value());
@@ -259,8 +281,12 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
         member->phase = beat.phase;
       });
       break;
-    case MessageType::kReady: with(contract::decode_ready(payload), [&](const auto& m) { on_ready(rank, m, now); }); break;
-    case MessageType::kCommit: with(contract::decode_commit(payload), [&](const auto& m) { on_commit(rank, m, now); }); break;
+    case MessageType::kReady:
+      with(contract::decode_ready(payload), [&](const auto& m) { on_ready(rank, m, now); });
+      break;
+    case MessageType::kCommit:
+      with(contract::decode_commit(payload), [&](const auto& m) { on_commit(rank, m, now); });
+      break;
     case MessageType::kEvaluated:
       with(contract::decode_evaluated(payload), [&](const auto& m) { on_evaluated(rank, m); });
       break;
@@ -268,17 +294,19 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
       with(contract::decode_checkpointed(payload), [&](const auto& m) { on_checkpointed(rank, m, now); });
       break;
     case MessageType::kStopRequest:
-      with(contract::decode_stop_request(payload), [&](const auto& m) {
-        stop("rank " + std::to_string(rank) + " got " + m.reason, now);
-      });
+      with(contract::decode_stop_request(payload),
+           [&](const auto& m) { stop("rank " + std::to_string(rank) + " got " + m.reason, now); });
       break;
     case MessageType::kFailure:
-      with(contract::decode_failure(payload), [&](const auto& m) { suspect(rank, m.exit_code, m.reason, now); });
+      with(contract::decode_failure(payload),
+           [&](const auto& m) { suspect(rank, m.exit_code, m.reason, now); });
       break;
-    default: error = "a message of type " + std::to_string(static_cast<int>(type)) + " does not come from a worker";
+    default:
+      error = "a message of type " + std::to_string(static_cast<int>(type)) + " does not come from a worker";
   }
   if (!error.empty()) {
-    fail(rank, code(ExitCode::kInternal), "rank " + std::to_string(rank) + " sent what cannot be read: " + error, now);
+    fail(rank, code(ExitCode::kInternal),
+         "rank " + std::to_string(rank) + " sent what cannot be read: " + error, now);
   }
   finish_if_all_is_done(now);
 }
@@ -289,7 +317,8 @@ void Coordination::on_ready(int rank, const contract::Ready& ready, double now) 
   member.ready = true;
   member.parameter_hash = ready.parameter_hash;
   member.restore_seconds = ready.restore_seconds;
-  if (std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m->ready; })) start_stepping(now);
+  if (std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m->ready; }))
+    start_stepping(now);
 }
 
 // Equal bits everywhere, or no step at all.
@@ -299,15 +328,17 @@ void Coordination::start_stepping(double now) {
     restore_s_ = std::max(restore_s_, member->restore_seconds);
     if (member->parameter_hash == first.parameter_hash) continue;
     return fail(member->hello.rank, code(ExitCode::kNumerical),
-                "ParameterDrift: before the first step rank 0 holds parameters " + short_hash(first.parameter_hash) +
-                    ", rank " + std::to_string(member->hello.rank) + " holds " + short_hash(member->parameter_hash),
+                "ParameterDrift: before the first step rank 0 holds parameters " +
+                    short_hash(first.parameter_hash) + ", rank " + std::to_string(member->hello.rank) +
+                    " holds " + short_hash(member->parameter_hash),
                 now);
   }
   if (observer_ != nullptr && ledger_->committed().step > 0) observer_->on_restored(restore_s_);
   running_at_ = now;
   last_was_special_ = true;  // the first step has no predecessor
   stage_ = stop_requested_ ? JobStage::kStopping : JobStage::kRunning;
-  base::log_info("all ranks are ready", {{"parameterHash", short_hash(first.parameter_hash)}, {"step", ledger_->committed().step}});
+  base::log_info("all ranks are ready",
+                 {{"parameterHash", short_hash(first.parameter_hash)}, {"step", ledger_->committed().step}});
   if (!stop_requested_) issue_plans();
 }
 
@@ -334,8 +365,8 @@ std::string Coordination::commit_error(int rank, const contract::Commit& commit)
     return who + "took " + std::to_string(commit.samples) + " samples, planned were " + std::to_string(share);
   }
   if (commit.reduced_count != plan->second.planned()) {
-    return who + "the reduction returned " + std::to_string(commit.reduced_count) + " samples, planned were " +
-           std::to_string(plan->second.planned());
+    return who + "the reduction returned " + std::to_string(commit.reduced_count) +
+           " samples, planned were " + std::to_string(plan->second.planned());
   }
   return "";
 }
@@ -348,7 +379,8 @@ void Coordination::on_commit(int rank, const contract::Commit& commit, double no
   auto& step = commits_[commit.step];
   step.resize(members_.size());
   step[static_cast<std::size_t>(rank)] = commit;
-  // Ranks overtake each other on their way to us by one step at most, but they do: the oldest step goes first.
+  // Ranks overtake each other on their way to us by one step at most, but they do: the oldest step goes
+  // first.
   while (!commits_.empty()) {
     auto& [number, by_rank] = *commits_.begin();
     if (!std::all_of(by_rank.begin(), by_rank.end(), [](const auto& c) { return c.has_value(); })) return;
@@ -371,14 +403,16 @@ void Coordination::commit_step(std::vector<contract::Commit> commits, double now
   issue_plans();
 }
 
-void Coordination::measure(const contract::StepPlan& plan, const std::vector<contract::Commit>& commits, double now) {
+void Coordination::measure(const contract::StepPlan& plan, const std::vector<contract::Commit>& commits,
+                           double now) {
   StepWork work;
   double slowest = 0, own = 0, input = 0;
   bool special = last_was_special_ || plan.evaluate_after || plan.checkpoint_after;
   const double ranks = static_cast<double>(commits.size());
   for (const contract::Commit& commit : commits) {
     const contract::PhaseSeconds& p = commit.phases;
-    const RankWork rank{static_cast<double>(commit.samples), p.forward + p.backward + p.optimizer, p.input_wait + p.h2d_copy};
+    const RankWork rank{static_cast<double>(commit.samples), p.forward + p.backward + p.optimizer,
+                        p.input_wait + p.h2d_copy};
     slowest = std::max(slowest, rank.own_seconds());
     own += rank.own_seconds() / ranks;
     input += rank.input_seconds / ranks;
@@ -404,14 +438,16 @@ void Coordination::on_evaluated(int rank, const contract::Evaluated& evaluated) 
   if (evaluation_ && evaluation_->step >= evaluated.step) return;  // reduced: all ranks say the same
   evaluation_ = evaluated;
   if (observer_ != nullptr) observer_->on_evaluated(evaluated);
-  base::log_info("evaluated", {{"step", evaluated.step}, {"correct", evaluated.correct}, {"samples", evaluated.samples}});
+  base::log_info("evaluated",
+                 {{"step", evaluated.step}, {"correct", evaluated.correct}, {"samples", evaluated.samples}});
 }
 
 void Coordination::on_checkpointed(int rank, const contract::Checkpointed& checkpoint, double now) {
   Member& member = *members_[static_cast<std::size_t>(rank)];
   member.checkpointed = std::max(member.checkpointed, checkpoint.step);
   if (!checkpoint.error.empty()) {
-    base::log_error("a checkpoint was not written", {{"step", checkpoint.step}, {"member", rank}, {"reason", checkpoint.error}});
+    base::log_error("a checkpoint was not written",
+                    {{"step", checkpoint.step}, {"member", rank}, {"reason", checkpoint.error}});
     if (observer_ != nullptr) observer_->on_checkpoint(checkpoint);
     // The last one is the result: without it the job is not done.
     if (ledger_ && running() && ledger_->all_issued() && checkpoint.step == ledger_->issued_step()) {
@@ -460,7 +496,8 @@ void Coordination::finish(bool completed, const std::string& reason, double now)
   ended_at_ = now;
   findings_.reset();
   message_ = completed ? "completed" : "stopped: " + reason;
-  base::log_info(message_, {{"step", ledger_ ? ledger_->committed().step : 0}, {"samples", ledger_ ? ledger_->samples() : 0}});
+  base::log_info(message_, {{"step", ledger_ ? ledger_->committed().step : 0},
+                            {"samples", ledger_ ? ledger_->samples() : 0}});
   send_to_all(MessageType::kFinish, to_json(contract::Finish{completed, reason}));
 }
 
@@ -514,7 +551,8 @@ void Coordination::tick(double now) {
   for (auto& member : members_) {
     if (!member || !member->connected || now - member->last_heard <= failure_detection_s_) continue;
     const int rank = member->hello.rank;
-    const std::string reason = "nothing heard for " + std::to_string(config_.spec.restart.failure_detection_seconds) + " s";
+    const std::string reason =
+        "nothing heard for " + std::to_string(config_.spec.restart.failure_detection_seconds) + " s";
     refuse(member->connection, ExitCode::kTryAgain, "rank " + std::to_string(rank) + ": " + reason);
     disconnected(member->connection, reason, now);
   }
@@ -524,14 +562,16 @@ double Coordination::next_deadline_in(double now) const {
   double next = now + failure_detection_s_;
   if (suspect_) next = std::min(next, suspect_->settle_at);
   for (const auto& member : members_) {
-    if (member && member->connected && !ended()) next = std::min(next, member->last_heard + failure_detection_s_);
+    if (member && member->connected && !ended())
+      next = std::min(next, member->last_heard + failure_detection_s_);
   }
   return std::max(0.0, next - now);
 }
 
 bool Coordination::done(double now) const {
   if (!ended()) return false;
-  const bool anyone = std::any_of(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; });
+  const bool anyone =
+      std::any_of(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; });
   if (!anyone) return true;
   const double linger = stage_ == JobStage::kCompleted ? config_.spec.metrics_linger_seconds : 0;
   return now - *ended_at_ >= (stage_ == JobStage::kFailed ? kAbortSeconds : linger + kLeaveSeconds);

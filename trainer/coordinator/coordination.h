@@ -1,6 +1,6 @@
-// The coordinator's state machine: who joined, what is planned and committed, when the job ends and how. Events in,
-// messages out; sockets, handshake and clock are the server's (coordinator_server.h), so that a test can tell any story.
-// Times are seconds of one monotonic clock. Not thread safe.
+// The coordinator's state machine: who joined, what is planned and committed, when the job ends and how.
+// Events in, messages out; sockets, handshake and clock are the server's (coordinator_server.h), so that a
+// test can tell any story. Times are seconds of one monotonic clock. Not thread safe.
 //
 //   kRendezvous: ranks come and go; no collective has begun. All there and equal -> memberships go out.
 //   (started, not all Ready): still kRendezvous outside; a lost rank is a failure from here on.
@@ -56,7 +56,8 @@ class Coordination {
   void received(ConnectionId id, contract::MessageType type, const base::Json& payload, double now);
   void disconnected(ConnectionId id, const std::string& reason, double now);
   void stop(const std::string& reason, double now);
-  // After everything that has arrived was handed in: a late look at the clock must not make silence out of a full buffer.
+  // After everything that has arrived was handed in: a late look at the clock must not make silence out of a
+  // full buffer.
   void tick(double now);
 
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
@@ -111,7 +112,9 @@ class Coordination {
   void fail(int rank, int exit_code, const std::string& reason, double now);
   void send_to_all(contract::MessageType type, const base::Json& payload, bool close_after = false);
   std::string missing_text() const;
-  bool running() const { return stage_ == contract::JobStage::kRunning || stage_ == contract::JobStage::kStopping; }
+  bool running() const {
+    return stage_ == contract::JobStage::kRunning || stage_ == contract::JobStage::kStopping;
+  }
   bool ended() const;
 
   // Report.
@@ -137,7 +140,8 @@ class Coordination {
   std::vector<Outgoing> outgoing_;
 
   std::optional<Ledger> ledger_;
-  std::map<std::int64_t, std::vector<std::optional<contract::Commit>>> commits_;  // by step, then rank; not yet complete
+  std::map<std::int64_t, std::vector<std::optional<contract::Commit>>>
+      commits_;                                       // by step, then rank; not yet complete
   std::map<std::int64_t, contract::StepPlan> plans_;  // issued and not committed
   std::optional<contract::StepPlan> last_plan_;       // of the last committed step
 
@@ -149,8 +153,9 @@ class Coordination {
   std::optional<contract::LastFailure> failure_;
   std::string message_;
 
-  DiagnosisWindow window_;      // the last steps: what is so now
-  DiagnosisWindow run_window_;  // all steps of the attempt, as far as they are kept: what it was, once it has ended
+  DiagnosisWindow window_;  // the last steps: what is so now
+  DiagnosisWindow
+      run_window_;  // all steps of the attempt, as far as they are kept: what it was, once it has ended
   StragglerRule rule_;
   mutable std::optional<Findings> findings_;  // of the window in force; made when asked for
   struct Done {

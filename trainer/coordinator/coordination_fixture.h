@@ -21,7 +21,8 @@ inline contract::TrainerConfig test_config(int ranks, std::int64_t batch, std::i
   return config;
 }
 
-inline contract::Hello test_hello(const contract::TrainerConfig& config, int rank, std::int64_t incarnation = 1) {
+inline contract::Hello test_hello(const contract::TrainerConfig& config, int rank,
+                                  std::int64_t incarnation = 1) {
   contract::Hello hello;
   hello.job_uid = config.job_uid;
   hello.attempt = config.attempt;

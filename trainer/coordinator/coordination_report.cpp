@@ -20,8 +20,8 @@ std::optional<double> rounded(const std::optional<double>& value) {
 
 // Rounded shares still add up to 1: compute is what is left.
 contract::Losses rounded(const contract::Losses& losses) {
-  contract::Losses r{losses.compute, rounded(losses.fixed_cost), rounded(losses.input_wait), rounded(losses.imbalance),
-                     rounded(losses.communication)};
+  contract::Losses r{losses.compute, rounded(losses.fixed_cost), rounded(losses.input_wait),
+                     rounded(losses.imbalance), rounded(losses.communication)};
   if (!losses.compute) return r;
   r.compute = rounded(1 - r.fixed_cost.value_or(0) - r.input_wait.value_or(0) - r.imbalance.value_or(0) -
                       r.communication.value_or(0));
@@ -78,7 +78,8 @@ contract::Progress Coordination::progress(double now) const {
   if (running() && running_at_ && p.samples_per_second && !recent_.empty()) {
     const double steps_in_window = static_cast<double>(recent_.size() - 1);
     const double step_seconds = (recent_.back().at - recent_.front().at) / steps_in_window;
-    p.eta_seconds = std::max(0.0, static_cast<double>(p.target_steps - p.step) * step_seconds - (now - recent_.back().at));
+    p.eta_seconds = std::max(
+        0.0, static_cast<double>(p.target_steps - p.step) * step_seconds - (now - recent_.back().at));
   }
   return p;
 }
@@ -111,7 +112,8 @@ std::vector<contract::ReplicaReport> Coordination::replicas(const contract::Prog
       replica.busy_seconds = found.ranks[r].busy_seconds;
       replica.share = rounded(found.ranks[r].share);
       replica.relative_performance = rounded(found.ranks[r].relative_performance);
-      if (progress.samples_per_second) replica.samples_per_second = found.ranks[r].share * *progress.samples_per_second;
+      if (progress.samples_per_second)
+        replica.samples_per_second = found.ranks[r].share * *progress.samples_per_second;
     }
     replicas.push_back(std::move(replica));
   }
@@ -143,7 +145,8 @@ contract::JobReport Coordination::report(double now) const {
   report.generation = fence_.generation;
   report.stage = stage_;
   report.ranks = config_.ranks;
-  report.joined = static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; }));
+  report.joined = static_cast<int>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; }));
   report.progress = progress(now);
   const Findings& found = findings();
   report.diagnosis = found.diagnosis;
@@ -156,8 +159,10 @@ contract::JobReport Coordination::report(double now) const {
   report.productive_seconds = time_account(now);
   report.failure = failure_;
   report.message = message_;
-  if (message_.empty() && !begun_) report.message = "waiting for rank " + missing_text() + " of " + std::to_string(config_.ranks);
-  if (message_.empty() && begun_ && !running()) report.message = "all ranks are here, connecting and restoring";
+  if (message_.empty() && !begun_)
+    report.message = "waiting for rank " + missing_text() + " of " + std::to_string(config_.ranks);
+  if (message_.empty() && begun_ && !running())
+    report.message = "all ranks are here, connecting and restoring";
   if (message_.empty() && stage_ == JobStage::kStopping) report.message = "stopping: " + stop_reason_;
   return report;
 }

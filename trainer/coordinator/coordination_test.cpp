@@ -48,9 +48,11 @@ class Story {
     for (int r = 0; r < config_.ranks; ++r) commits(r, step);
     const contract::StepPlan& plan = plans.at(step);
     for (int r = 0; r < config_.ranks; ++r) {
-      if (plan.evaluate_after) says(r, MessageType::kEvaluated, contract::Evaluated{step, plan.epoch, 5.0, 9, 10, 0.1});
+      if (plan.evaluate_after)
+        says(r, MessageType::kEvaluated, contract::Evaluated{step, plan.epoch, 5.0, 9, 10, 0.1});
       if (plan.checkpoint_after) {
-        says(r, MessageType::kCheckpointed, contract::Checkpointed{step, r == 0 ? "step-1" : "", 77, 0.1, ""});
+        says(r, MessageType::kCheckpointed,
+             contract::Checkpointed{step, r == 0 ? "step-1" : "", 77, 0.1, ""});
       }
     }
   }
@@ -322,7 +324,8 @@ TEST(Coordination, an_echo_without_a_cause_is_the_cause_in_the_end) {
 }
 
 TEST(Coordination, the_workers_exit_code_is_passed_on_where_it_means_something) {
-  const std::pair<int, int> rows[] = {{64, 64}, {65, 65}, {69, 69}, {70, 75}, {74, 75}, {76, 76}, {78, 78}, {1, 75}};
+  const std::pair<int, int> rows[] = {{64, 64}, {65, 65}, {69, 69}, {70, 75},
+                                      {74, 75}, {76, 76}, {78, 78}, {1, 75}};
   for (const auto& [theirs, ours] : rows) {
     Story s(test_config(2, 10));
     s.starts();
@@ -456,7 +459,8 @@ TEST(Coordination, at_the_end_the_report_speaks_of_the_whole_run) {
     }
   }
   EXPECT_EQ(s.report().diagnosis.message.rfind("no straggler", 0), 0u);
-  for (int r = 0; r < 2; ++r) s.says(r, MessageType::kEvaluated, contract::Evaluated{200, 0, 5.0, 9, 10, 0.1});
+  for (int r = 0; r < 2; ++r)
+    s.says(r, MessageType::kEvaluated, contract::Evaluated{200, 0, 5.0, 9, 10, 0.1});
   EXPECT_EQ(s.report().stage, JobStage::kCompleted);
   EXPECT_EQ(s.report().diagnosis.verdict, "Straggler") << s.report().diagnosis.message;
 }

@@ -12,16 +12,24 @@ namespace {
 
 constexpr std::size_t kRecentSteps = 20;  // as the report's loss
 
-std::string full(const std::string& name) { return "evenkeel_job_" + name; }
+std::string full(const std::string& name) {
+  return "evenkeel_job_" + name;
+}
 
 }  // namespace
 
 CoordinatorMetrics::Gauges& CoordinatorMetrics::gauge(const std::string& name) {
-  return prometheus::BuildGauge().Name(full(name)).Help(contract::metric_info(full(name)).help).Register(*registry_);
+  return prometheus::BuildGauge()
+      .Name(full(name))
+      .Help(contract::metric_info(full(name)).help)
+      .Register(*registry_);
 }
 
 prometheus::Family<prometheus::Counter>& CoordinatorMetrics::counter(const std::string& name) {
-  return prometheus::BuildCounter().Name(full(name)).Help(contract::metric_info(full(name)).help).Register(*registry_);
+  return prometheus::BuildCounter()
+      .Name(full(name))
+      .Help(contract::metric_info(full(name)).help)
+      .Register(*registry_);
 }
 
 CoordinatorMetrics::CoordinatorMetrics(const contract::TrainerConfig& config, base::Clock& clock)
@@ -38,8 +46,10 @@ CoordinatorMetrics::CoordinatorMetrics(const contract::TrainerConfig& config, ba
       last_step_(gauge("checkpoint_last_step")),
       interval_(gauge("checkpoint_interval_seconds")),
       nonfinite_loss_(counter("nonfinite_steps_total").Add({{"trainingjob", job_}, {"kind", "loss"}})),
-      nonfinite_gradient_(counter("nonfinite_steps_total").Add({{"trainingjob", job_}, {"kind", "gradient"}})),
-      save_failures_(counter("checkpoint_failures_total").Add({{"trainingjob", job_}, {"operation", "save"}})) {
+      nonfinite_gradient_(
+          counter("nonfinite_steps_total").Add({{"trainingjob", job_}, {"kind", "gradient"}})),
+      save_failures_(
+          counter("checkpoint_failures_total").Add({{"trainingjob", job_}, {"operation", "save"}})) {
   counter("checkpoint_failures_total").Add({{"trainingjob", job_}, {"operation", "restore"}});
   const contract::MetricInfo& info = contract::metric_info(full("checkpoint_duration_seconds"));
   auto& duration = prometheus::BuildHistogram().Name(info.name).Help(info.help).Register(*registry_);
@@ -48,7 +58,8 @@ CoordinatorMetrics::CoordinatorMetrics(const contract::TrainerConfig& config, ba
 }
 
 void CoordinatorMetrics::on_step(const contract::StepPlan& plan, const contract::Commit& any_commit) {
-  recent_.push_back({static_cast<double>(plan.planned()), any_commit.loss_sum, any_commit.correct, any_commit.step_seconds});
+  recent_.push_back({static_cast<double>(plan.planned()), any_commit.loss_sum, any_commit.correct,
+                     any_commit.step_seconds});
   if (recent_.size() > kRecentSteps) recent_.pop_front();
   Step sum;
   for (const Step& step : recent_) {
@@ -65,7 +76,8 @@ void CoordinatorMetrics::on_step(const contract::StepPlan& plan, const contract:
   gradient_norm_.Add({{"trainingjob", job_}}).Set(any_commit.gradient_norm);
   if (checkpoint_every_steps_ > 0) {
     interval_.Add({{"trainingjob", job_}})
-        .Set(static_cast<double>(checkpoint_every_steps_) * sum.seconds / static_cast<double>(recent_.size()));
+        .Set(static_cast<double>(checkpoint_every_steps_) * sum.seconds /
+             static_cast<double>(recent_.size()));
   }
 }
 
@@ -73,7 +85,8 @@ void CoordinatorMetrics::on_evaluated(const contract::Evaluated& evaluated) {
   if (evaluated.samples <= 0) return;
   const double samples = static_cast<double>(evaluated.samples);
   loss_.Add({{"trainingjob", job_}, {"split", "eval"}}).Set(evaluated.loss_sum / samples);
-  accuracy_.Add({{"trainingjob", job_}, {"split", "eval"}}).Set(static_cast<double>(evaluated.correct) / samples);
+  accuracy_.Add({{"trainingjob", job_}, {"split", "eval"}})
+      .Set(static_cast<double>(evaluated.correct) / samples);
 }
 
 void CoordinatorMetrics::on_checkpoint(const contract::Checkpointed& checkpoint) {
@@ -84,7 +97,9 @@ void CoordinatorMetrics::on_checkpoint(const contract::Checkpointed& checkpoint)
   last_step_.Add({{"trainingjob", job_}}).Set(static_cast<double>(checkpoint.step));
 }
 
-void CoordinatorMetrics::on_restored(double seconds) { restore_seconds_->Observe(seconds); }
+void CoordinatorMetrics::on_restored(double seconds) {
+  restore_seconds_->Observe(seconds);
+}
 
 // A non-finite step is the end of the attempt; what was not finite is in its sentence.
 void CoordinatorMetrics::on_failure(const contract::LastFailure& failure) {

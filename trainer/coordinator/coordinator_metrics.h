@@ -1,5 +1,5 @@
-// The job's own series (contract/metrics.h, MetricSource::kCoordinator): rank 0 may die, so they live here. Fed by
-// Coordination as its observer; read by /metrics. Thread safe as prometheus-cpp's registry is.
+// The job's own series (contract/metrics.h, MetricSource::kCoordinator): rank 0 may die, so they live here.
+// Fed by Coordination as its observer; read by /metrics. Thread safe as prometheus-cpp's registry is.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -41,7 +41,8 @@ class CoordinatorMetrics : public CoordinationObserver {
   base::Clock& clock_;
   std::shared_ptr<prometheus::Registry> registry_;
   // A gauge of what has not happened is absent: its series is added when it first does.
-  Gauges &loss_, &accuracy_, &learning_rate_, &gradient_norm_, &size_, &last_success_, &last_step_, &interval_;
+  Gauges &loss_, &accuracy_, &learning_rate_, &gradient_norm_, &size_, &last_success_, &last_step_,
+      &interval_;
   // Counters are born at zero.
   prometheus::Counter &nonfinite_loss_, &nonfinite_gradient_, &save_failures_;
   prometheus::Histogram *save_seconds_, *restore_seconds_;

@@ -28,7 +28,8 @@ namespace {
 
 using contract::MessageType;
 
-// A stranger has this long for its Hello, and then for its Join (a starved worker is slow, but it comes again).
+// A stranger has this long for its Hello, and then for its Join (a starved worker is slow, but it comes
+// again).
 constexpr double kHelloSeconds = 1.0;
 constexpr double kJoinSeconds = 10.0;
 // After the last message to a peer: it reads, closes, and we see it.
@@ -90,8 +91,10 @@ class Server {
 base::Status Server::listen() {
   EVENKEEL_ASSIGN(listener_, base::Listener::open({options_.bind_address, options_.control_port}));
   EVENKEEL_TRY(serve_http());
-  base::log_info("coordinator listens", {{"address", options_.bind_address}, {"controlPort", listener_.port()},
-                                         {"metricsPort", http_->port()}, {"ranks", options_.config.ranks},
+  base::log_info("coordinator listens", {{"address", options_.bind_address},
+                                         {"controlPort", listener_.port()},
+                                         {"metricsPort", http_->port()},
+                                         {"ranks", options_.config.ranks},
                                          {"attempt", options_.config.attempt}});
   if (options_.on_listening) options_.on_listening(listener_.port(), http_->port());
   return {};
@@ -174,14 +177,21 @@ int Server::timeout_ms() {
 void Server::accept_one() {
   auto socket = listener_.accept(base::real_clock().now() + kAcceptTime, nullptr);
   if (!socket.ok()) return;  // it went away again
-  Connection connection{next_id_++, ControlChannel(std::move(*socket)),
-                        Admission(options_.key, options_.config.job_uid, base::to_hex(base::random_bytes(32))),
-                        Connection::State::kStranger, now() + kHelloSeconds, ""};
+  Connection connection{
+      next_id_++,
+      ControlChannel(std::move(*socket)),
+      Admission(options_.key, options_.config.job_uid, base::to_hex(base::random_bytes(32))),
+      Connection::State::kStranger,
+      now() + kHelloSeconds,
+      ""};
   connections_.push_back(std::move(connection));
-  const auto is_stranger = [](const Connection& c) { return c.state == Connection::State::kStranger && c.broken.empty(); };
+  const auto is_stranger = [](const Connection& c) {
+    return c.state == Connection::State::kStranger && c.broken.empty();
+  };
   const auto strangers = std::count_if(connections_.begin(), connections_.end(), is_stranger);
   if (static_cast<std::size_t>(strangers) <= kMaxStrangers) return;
-  std::find_if(connections_.begin(), connections_.end(), is_stranger)->broken = "too many connections that have not proved anything";
+  std::find_if(connections_.begin(), connections_.end(), is_stranger)->broken =
+      "too many connections that have not proved anything";
 }
 
 void Server::read(Connection& connection) {
@@ -221,13 +231,15 @@ void Server::handle(Connection& connection, const ControlFrame& frame) {
   if (!first) return;
   connection.deadline = now() + kJoinSeconds;
   connection.channel.set_max_payload(kMaxJoinBytes);
-  const base::Status sent = connection.channel.send(MessageType::kChallenge, to_json(*connection.admission.challenge()));
+  const base::Status sent =
+      connection.channel.send(MessageType::kChallenge, to_json(*connection.admission.challenge()));
   if (!sent.ok()) connection.broken = sent.error().message;
 }
 
 void Server::deliver() {
   for (Outgoing& message : coordination_.take_outgoing()) {
-    const auto at = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& c) { return c.id == message.to; });
+    const auto at = std::find_if(connections_.begin(), connections_.end(),
+                                 [&](const Connection& c) { return c.id == message.to; });
     if (at == connections_.end() || !at->broken.empty() || at->state != Connection::State::kMember) continue;
     const base::Status sent = at->channel.send(message.type, message.payload);
     if (!sent.ok()) at->broken = sent.error().message;
@@ -243,7 +255,8 @@ void Server::beat() {
   next_beat_ = now() + options_.config.spec.restart.failure_detection_seconds / 8.0;
   for (Connection& connection : connections_) {
     if (connection.state != Connection::State::kMember || !connection.broken.empty()) continue;
-    const base::Status sent = connection.channel.send(MessageType::kHeartbeat, to_json(contract::Heartbeat{}));
+    const base::Status sent =
+        connection.channel.send(MessageType::kHeartbeat, to_json(contract::Heartbeat{}));
     if (!sent.ok()) connection.broken = sent.error().message;
   }
 }
@@ -258,7 +271,8 @@ void Server::drop_the_broken() {
       continue;
     }
     if (at->state == Connection::State::kStranger) {
-      base::log_warning("a connection was closed before it proved anything", {{"peer", at->channel.peer()}, {"reason", at->broken}});
+      base::log_warning("a connection was closed before it proved anything",
+                        {{"peer", at->channel.peer()}, {"reason", at->broken}});
     }
     if (at->state == Connection::State::kMember) coordination_.disconnected(at->id, at->broken, now());
     at = connections_.erase(at);
@@ -272,7 +286,8 @@ void Server::leave() {
   const std::string text = contract::termination_message(report);
   const std::array<std::string_view, 1> pieces{text};
   const base::Status written = base::real_files().write_synced(options_.termination_log, pieces);
-  if (!written.ok()) base::log_warning("the last report was not written", {{"reason", written.error().message}});
+  if (!written.ok())
+    base::log_warning("the last report was not written", {{"reason", written.error().message}});
 }
 
 }  // namespace

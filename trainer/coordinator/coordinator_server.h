@@ -1,6 +1,6 @@
-// The coordinator as a program: control port, handshake, heartbeats and time around Coordination; /metrics, /healthz,
-// /readyz and /v1/report; the termination message. Called by trainer/app, by trainer/local's child and by tests.
-// run_coordinator blocks until the job has ended; one thread does all but HTTP.
+// The coordinator as a program: control port, handshake, heartbeats and time around Coordination; /metrics,
+// /healthz, /readyz and /v1/report; the termination message. Called by trainer/app, by trainer/local's child
+// and by tests. run_coordinator blocks until the job has ended; one thread does all but HTTP.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace evenkeel::trainer {
 
 struct CoordinatorOptions {
   contract::TrainerConfig config;
-  std::string key;           // raw bytes of the job's key
-  std::string bind_address;  // the pod's; never 0.0.0.0
+  std::string key;                 // raw bytes of the job's key
+  std::string bind_address;        // the pod's; never 0.0.0.0
   std::uint16_t control_port = 0;  // 0: any free one
   std::uint16_t metrics_port = 0;
-  std::string termination_log;           // file for the last report; empty: none
-  const base::Waker* stop = nullptr;     // SIGTERM; may be null
+  std::string termination_log;        // file for the last report; empty: none
+  const base::Waker* stop = nullptr;  // SIGTERM; may be null
   // Once both ports listen.
   std::function<void(std::uint16_t control_port, std::uint16_t metrics_port)> on_listening;
 };

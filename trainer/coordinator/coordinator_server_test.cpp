@@ -21,7 +21,9 @@ namespace {
 using base::ErrorCode;
 constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
-base::MonotonicTime in(double seconds) { return base::real_clock().now() + base::from_seconds(seconds); }
+base::MonotonicTime in(double seconds) {
+  return base::real_clock().now() + base::from_seconds(seconds);
+}
 
 // A coordinator in a thread of its own, listening on free ports.
 class RunningCoordinator {
@@ -49,11 +51,13 @@ class RunningCoordinator {
   void stop() { stop_.wake(); }
   int exit_code() { return exit_code_.get(); }
   contract::JobReport last_report() {
-    const auto text = base::real_files().read(options_.termination_log, contract::kMaxTerminationMessageBytes);
+    const auto text =
+        base::real_files().read(options_.termination_log, contract::kMaxTerminationMessageBytes);
     return contract::decode_report(base::parse_json(*text).value()).value();
   }
   contract::JobReport report() {
-    const auto answer = base::http_get("127.0.0.1", metrics_port, contract::kReportPath, std::chrono::seconds(5), contract::kMaxReportBytes);
+    const auto answer = base::http_get("127.0.0.1", metrics_port, contract::kReportPath,
+                                       std::chrono::seconds(5), contract::kMaxReportBytes);
     EXPECT_TRUE(answer.ok());
     return contract::decode_report(base::parse_json(answer->body).value()).value();
   }
@@ -118,7 +122,8 @@ struct FakeWorker {
 
 std::vector<int> run_all(RunningCoordinator& coordinator, std::vector<FakeWorker>& workers) {
   std::vector<std::future<int>> ends;
-  for (FakeWorker& worker : workers) ends.push_back(std::async(std::launch::async, [&] { return worker.run(coordinator); }));
+  for (FakeWorker& worker : workers)
+    ends.push_back(std::async(std::launch::async, [&] { return worker.run(coordinator); }));
   std::vector<int> codes;
   for (auto& end : ends) codes.push_back(end.get());
   return codes;
@@ -155,12 +160,18 @@ TEST(CoordinatorServer, pages_are_served_while_the_job_runs) {
   workers[0].before_commit = [&](std::int64_t step) {
     if (step != 5) return;
     EXPECT_EQ(coordinator.report().stage, contract::JobStage::kRunning);
-    page = base::http_get("127.0.0.1", coordinator.metrics_port, "/metrics", std::chrono::seconds(5), 1u << 20)->body;
+    page =
+        base::http_get("127.0.0.1", coordinator.metrics_port, "/metrics", std::chrono::seconds(5), 1u << 20)
+            ->body;
   };
   EXPECT_EQ(run_all(coordinator, workers), std::vector<int>{0});
-  EXPECT_NE(page.find("evenkeel_job_loss{split=\"train\",trainingjob=\"demo\"} 2"), std::string::npos) << page;
-  EXPECT_NE(page.find("evenkeel_job_nonfinite_steps_total{kind=\"loss\",trainingjob=\"demo\"} 0"), std::string::npos) << page;
-  EXPECT_EQ(page.find("evenkeel_job_checkpoint_size_bytes{"), std::string::npos);  // none was written: absent, not 0
+  EXPECT_NE(page.find("evenkeel_job_loss{split=\"train\",trainingjob=\"demo\"} 2"), std::string::npos)
+      << page;
+  EXPECT_NE(page.find("evenkeel_job_nonfinite_steps_total{kind=\"loss\",trainingjob=\"demo\"} 0"),
+            std::string::npos)
+      << page;
+  EXPECT_EQ(page.find("evenkeel_job_checkpoint_size_bytes{"),
+            std::string::npos);  // none was written: absent, not 0
 }
 
 TEST(CoordinatorServer, a_worker_that_vanishes_aborts_the_others_at_once) {
@@ -185,7 +196,8 @@ TEST(CoordinatorServer, a_worker_that_says_why_it_fails_is_quoted) {
 
 TEST(CoordinatorServer, garbage_is_closed_within_a_second_and_changes_nothing) {
   RunningCoordinator coordinator(test_config(1, 10));
-  const std::string texts[] = {"GET / HTTP/1.1\r\n\r\n", std::string(100000, 'A'), "EKC1" + std::string(40, '\0'), ""};
+  const std::string texts[] = {"GET / HTTP/1.1\r\n\r\n", std::string(100000, 'A'),
+                               "EKC1" + std::string(40, '\0'), ""};
   for (const std::string& text : texts) {
     auto socket = base::connect_to({"127.0.0.1", coordinator.control_port}, in(5), nullptr);
     ASSERT_TRUE(socket.ok());
@@ -194,7 +206,8 @@ TEST(CoordinatorServer, garbage_is_closed_within_a_second_and_changes_nothing) {
     const base::MonotonicTime begin = base::real_clock().now();
     const auto answer = socket->receive_all(byte, in(5), nullptr);
     ASSERT_FALSE(answer.ok());
-    EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << "the connection was not closed: " << text.substr(0, 10);
+    EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable)
+        << "the connection was not closed: " << text.substr(0, 10);
     EXPECT_LT(base::seconds(base::real_clock().now() - begin), 3);
   }
   auto workers = workers_of(1, 100);
@@ -208,7 +221,8 @@ TEST(CoordinatorServer, the_wrong_key_gets_in_nowhere) {
   const auto client = MemberClient::join(options, test_join(0, 100));
   ASSERT_FALSE(client.ok());
   EXPECT_EQ(client.error().code, ErrorCode::kUnavailable);
-  EXPECT_NE(client.error().message.find("does not hold this job's key"), std::string::npos) << client.error().message;
+  EXPECT_NE(client.error().message.find("does not hold this job's key"), std::string::npos)
+      << client.error().message;
   EXPECT_EQ(coordinator.report().joined, 0);
 }
 
@@ -217,7 +231,8 @@ TEST(CoordinatorServer, another_plan_is_refused_with_78_and_the_right_worker_tak
   contract::Join wrong = test_join(1, 100);
   wrong.plan_hash = "bbbbbbbbbbbb";
   wrong.plan_parts[0].second = "63 units";
-  auto refused = std::async(std::launch::async, [&] { return MemberClient::join(coordinator.member_options(1), wrong); });
+  auto refused = std::async(std::launch::async,
+                            [&] { return MemberClient::join(coordinator.member_options(1), wrong); });
   auto workers = workers_of(2, 100);
   auto right = std::async(std::launch::async, [&] { return workers[0].run(coordinator); });
   const auto client = refused.get();
@@ -256,7 +271,9 @@ TEST(CoordinatorServer, a_silent_worker_is_given_up_after_d) {
   config.spec.restart.failure_detection_seconds = 1;
   RunningCoordinator coordinator(config);
   // Speaks until it is a member, then stands still: no client behind the connection any more.
-  auto still = std::async(std::launch::async, [&] { return MemberClient::join(coordinator.member_options(1), test_join(1, 100)); });
+  auto still = std::async(std::launch::async, [&] {
+    return MemberClient::join(coordinator.member_options(1), test_join(1, 100));
+  });
   MemberOptions options = coordinator.member_options(0);
   auto client = MemberClient::join(options, test_join(0, 100));
   ASSERT_TRUE(client.ok());
@@ -290,7 +307,8 @@ TEST(MemberClient, stop_before_the_membership_ends_the_waiting) {
   base::Waker signal;
   MemberOptions options = coordinator.member_options(0);
   options.stop = &signal;
-  auto waiting = std::async(std::launch::async, [&] { return MemberClient::join(options, test_join(0, 100)); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return MemberClient::join(options, test_join(0, 100)); });
   while (coordinator.report().joined == 0) std::this_thread::yield();
   signal.wake();
   const auto client = waiting.get();

@@ -21,7 +21,9 @@ std::string two_digits(double value) {
          (cents.size() < 2 ? "0" + cents : cents);
 }
 
-std::string percent(double share) { return std::to_string(std::lround(share * 100)) + "%"; }
+std::string percent(double share) {
+  return std::to_string(std::lround(share * 100)) + "%";
+}
 
 std::vector<RankFinding> rank_findings(const std::vector<StepWork>& steps) {
   const std::size_t ranks = steps.front().ranks.size();
@@ -54,7 +56,8 @@ StepTimes blocks_of(const std::vector<StepWork>& steps, double block_seconds) {
     for (std::size_t r = 0; r < step.ranks.size(); ++r) blocks.back()[r] += step.ranks[r].own_seconds();
     lasted += step.step_seconds;
   }
-  if (blocks.size() > 1 && lasted < block_seconds) blocks.pop_back();  // an unfinished block would weigh too much
+  if (blocks.size() > 1 && lasted < block_seconds)
+    blocks.pop_back();  // an unfinished block would weigh too much
   return blocks;
 }
 
@@ -62,7 +65,8 @@ std::optional<int> slowest_rank(const std::vector<RankFinding>& ranks) {
   std::optional<int> slowest;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (!ranks[r].relative_performance) continue;
-    if (!slowest || *ranks[r].relative_performance < *ranks[static_cast<std::size_t>(*slowest)].relative_performance) {
+    if (!slowest ||
+        *ranks[r].relative_performance < *ranks[static_cast<std::size_t>(*slowest)].relative_performance) {
       slowest = static_cast<int>(r);
     }
   }
@@ -96,7 +100,8 @@ std::string no_verdict(const DiagnosisWindow& window) {
          std::to_string(window.limits().warmup_steps) + " steps";
 }
 
-contract::Diagnosis verdict_of(const std::vector<StepWork>& steps, const Findings& found, const StragglerRule& rule) {
+contract::Diagnosis verdict_of(const std::vector<StepWork>& steps, const Findings& found,
+                               const StragglerRule& rule) {
   contract::Diagnosis diagnosis{kMeasuring, "", losses_of(*found.waterfall)};
   const double imbalance = found.balance.imbalance_ratio.value_or(0);
   const int slowest = found.balance.slowest_rank.value_or(-1);
@@ -106,28 +111,31 @@ contract::Diagnosis verdict_of(const std::vector<StepWork>& steps, const Finding
     return diagnosis;
   }
   const double relative = *ranks[static_cast<std::size_t>(slowest)].relative_performance;
-  const bool costs = imbalance > rule.imbalance_above && diagnosis.losses.imbalance.value_or(0) >= rule.loss_at_least;
+  const bool costs =
+      imbalance > rule.imbalance_above && diagnosis.losses.imbalance.value_or(0) >= rule.loss_at_least;
   if (relative < rule.relative_below && costs) {
-    if (one_rank_is_behind_it(blocks_of(steps, rule.block_seconds), static_cast<std::size_t>(slowest), rule)) {
+    if (one_rank_is_behind_it(blocks_of(steps, rule.block_seconds), static_cast<std::size_t>(slowest),
+                              rule)) {
       diagnosis.verdict = kStraggler;
-      diagnosis.message = "rank " + std::to_string(slowest) + " runs at " + two_digits(relative) + " of the others; " +
-                          percent(found.waterfall->wait / found.waterfall->step_seconds) +
-                          " of each step is waiting for it";
+      diagnosis.message =
+          "rank " + std::to_string(slowest) + " runs at " + two_digits(relative) + " of the others; " +
+          percent(found.waterfall->wait / found.waterfall->step_seconds) + " of each step is waiting for it";
     } else {
       diagnosis.message = "below " + two_digits(rule.relative_below) + " of the others: rank " +
                           ranks_below(ranks, rule.relative_below) + "; no single rank is behind the waiting";
     }
   } else {
-    diagnosis.message = "no straggler: rank " + std::to_string(slowest) + " is the slowest, at " + two_digits(relative) +
-                        " of the others; imbalance costs " + percent(diagnosis.losses.imbalance.value_or(0)) +
-                        " of each step";
+    diagnosis.message = "no straggler: rank " + std::to_string(slowest) + " is the slowest, at " +
+                        two_digits(relative) + " of the others; imbalance costs " +
+                        percent(diagnosis.losses.imbalance.value_or(0)) + " of each step";
   }
   return diagnosis;
 }
 
 }  // namespace
 
-Findings diagnose(const DiagnosisWindow& window, const StragglerRule& rule, const std::optional<Baseline>& baseline) {
+Findings diagnose(const DiagnosisWindow& window, const StragglerRule& rule,
+                  const std::optional<Baseline>& baseline) {
   Findings found;
   if (!window.ready()) {
     found.diagnosis = {kMeasuring, no_verdict(window), {}};
@@ -141,7 +149,8 @@ Findings diagnose(const DiagnosisWindow& window, const StragglerRule& rule, cons
   found.balance.imbalance_ratio = imbalance_ratio(busy);
   found.balance.slowest_rank = slowest_rank(found.ranks);
   if (found.waterfall->speedup) {
-    found.balance.scaling_efficiency = found.waterfall->speedup->reached / static_cast<double>(found.ranks.size());
+    found.balance.scaling_efficiency =
+        found.waterfall->speedup->reached / static_cast<double>(found.ranks.size());
   }
   found.diagnosis = verdict_of(steps, found, rule);
   if (!baseline) found.diagnosis.message += "; no baseline: the fixed cost is not told from useful work";

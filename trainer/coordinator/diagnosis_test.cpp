@@ -21,7 +21,8 @@ StepWork step(const Times& own_ms, double rest_ms) {
 
 DiagnosisWindow window_of(const std::vector<StepWork>& cycle, int steps) {
   DiagnosisWindow window;
-  for (int i = 0; i < window.limits().warmup_steps + steps; ++i) window.add(cycle[static_cast<std::size_t>(i) % cycle.size()], false);
+  for (int i = 0; i < window.limits().warmup_steps + steps; ++i)
+    window.add(cycle[static_cast<std::size_t>(i) % cycle.size()], false);
   return window;
 }
 
@@ -46,7 +47,8 @@ TEST(Diagnosis, has_no_verdict_before_there_is_a_window) {
   const Findings found = judge({step({100, 100, 100, 180}, 10)}, 9);
   EXPECT_EQ(found.diagnosis.verdict, "Measuring");
   EXPECT_TRUE(found.ranks.empty());
-  EXPECT_NE(found.diagnosis.message.find("9 of at least 10 steps"), std::string::npos) << found.diagnosis.message;
+  EXPECT_NE(found.diagnosis.message.find("9 of at least 10 steps"), std::string::npos)
+      << found.diagnosis.message;
 }
 
 TEST(Diagnosis, ten_short_steps_are_not_enough) {
@@ -108,7 +110,8 @@ TEST(Diagnosis, one_rank_has_no_others) {
 }
 
 TEST(Diagnosis, a_baseline_gives_the_fixed_cost_and_the_efficiency) {
-  const Findings found = diagnose(window_of({step({98, 98, 98, 146}, 14)}, 20), StragglerRule{}, Baseline{64, 0.096, 0.002, 0.1});
+  const Findings found = diagnose(window_of({step({98, 98, 98, 146}, 14)}, 20), StragglerRule{},
+                                  Baseline{64, 0.096, 0.002, 0.1});
   EXPECT_NEAR(*found.diagnosis.losses.fixed_cost, 0, 1e-9);
   EXPECT_NEAR(*found.diagnosis.losses.imbalance, 0.3, 1e-9);
   EXPECT_NEAR(*found.balance.scaling_efficiency, 2.5 / 4, 1e-9);

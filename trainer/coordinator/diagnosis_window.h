@@ -1,5 +1,6 @@
-// The last steps that the diagnosis looks at: after the warm-up, without steps that evaluated or wrote a checkpoint (their
-// waits are charged apart), long enough in steps and in wall time. Owned by Coordination. Pure; not thread safe.
+// The last steps that the diagnosis looks at: after the warm-up, without steps that evaluated or wrote a
+// checkpoint (their waits are charged apart), long enough in steps and in wall time. Owned by Coordination.
+// Pure; not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace evenkeel::trainer {
 struct WindowLimits {
   int warmup_steps = 10;  // of the attempt; caches, buffers and clocks settle
   int min_steps = 10;     // fewer: no verdict
-  // A rank under a CPU quota runs some steps at full speed and stands still in others (100 ms periods), so that a few
-  // short steps say nothing about it: the window also covers this much wall time.
+  // A rank under a CPU quota runs some steps at full speed and stands still in others (100 ms periods), so
+  // that a few short steps say nothing about it: the window also covers this much wall time.
   double min_seconds = 1.0;
-  int steps = 20;  // kept, or as many more as `seconds` needs
+  int steps = 20;         // kept, or as many more as `seconds` needs
   double seconds = 10.0;  // a verdict should not change with every pause of a shared machine
   int max_steps = 4096;
 };

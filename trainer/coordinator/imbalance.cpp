@@ -8,7 +8,9 @@
 namespace evenkeel::trainer {
 namespace {
 
-double largest(std::span<const double> values) { return values.empty() ? 0 : *std::max_element(values.begin(), values.end()); }
+double largest(std::span<const double> values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
 
 std::vector<double> sorted(std::span<const double> values) {
   std::vector<double> copy(values.begin(), values.end());
@@ -27,7 +29,9 @@ std::vector<std::size_t> worst_first(const std::vector<double>& slowdown) {
 }  // namespace
 
 double mean(std::span<const double> values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return values.empty()
+             ? 0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double imbalance_ratio(std::span<const double> times) {
@@ -73,7 +77,8 @@ double lower_median(std::span<const double> values) {
   return sorted(values)[(values.size() - 1) / 2];
 }
 
-std::vector<std::optional<double>> relative_performance(std::span<const double> samples, std::span<const double> times) {
+std::vector<std::optional<double>> relative_performance(std::span<const double> samples,
+                                                        std::span<const double> times) {
   assert(samples.size() == times.size());
   std::vector<double> per_sample;
   for (std::size_t r = 0; r < times.size(); ++r) {
@@ -97,7 +102,8 @@ WhatIf what_if(const StepTimes& times) {
   for (const auto& step : times) {
     const double step_mean = mean(step);
     const double longest = largest(step);
-    const double together = static_cast<double>(std::count(step.begin(), step.end(), longest));  // ties share the place
+    const double together =
+        static_cast<double>(std::count(step.begin(), step.end(), longest));  // ties share the place
     slowest += longest;
     average += step_mean;
     for (std::size_t r = 0; r < ranks; ++r) {

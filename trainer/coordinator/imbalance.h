@@ -1,5 +1,5 @@
-// How unequal ranks are, from their own work alone (never from step time or samples/s, which synchronous ranks share).
-// Used by the diagnosis, the report and the metrics. Pure.
+// How unequal ranks are, from their own work alone (never from step time or samples/s, which synchronous
+// ranks share). Used by the diagnosis, the report and the metrics. Pure.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,11 @@ double quantile(std::span<const double> values, double q);
 // The lower of the two middle ones. REQUIRES: not empty.
 double lower_median(std::span<const double> values);
 
-// Speed of each rank against the reference: samples per second of own work at the first quartile of time per sample, so
-// that one fast rank does not make the others slow, and the slow one of two is found. Absent: no samples, or no work.
-std::vector<std::optional<double>> relative_performance(std::span<const double> samples, std::span<const double> times);
+// Speed of each rank against the reference: samples per second of own work at the first quartile of time per
+// sample, so that one fast rank does not make the others slow, and the slow one of two is found. Absent: no
+// samples, or no work.
+std::vector<std::optional<double>> relative_performance(std::span<const double> samples,
+                                                        std::span<const double> times);
 
 // Own work by step and rank: times[step][rank], all steps of one length.
 using StepTimes = std::vector<std::vector<double>>;
@@ -31,8 +33,8 @@ using StepTimes = std::vector<std::vector<double>>;
 struct WhatIf {
   double slowdown = 1;                // mean over steps of the slowest, over the mean of all
   std::vector<double> rank_slowdown;  // with only that rank as measured, the others at the mean of the step
-  double worst_share = 0;             // M_W: part of the loss that ends when the worst 3 % (>= 1) ran at the step's mean
-  std::vector<double> last_share;     // by rank: in which part of the steps it arrived last
+  double worst_share = 0;  // M_W: part of the loss that ends when the worst 3 % (>= 1) ran at the step's mean
+  std::vector<double> last_share;  // by rank: in which part of the steps it arrived last
 };
 // REQUIRES: at least one step and one rank.
 WhatIf what_if(const StepTimes& times);

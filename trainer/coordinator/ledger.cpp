@@ -12,16 +12,23 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 
 }  // namespace
 
 base::Result<Ledger> Ledger::make(LedgerConfig config) {
-  const auto invalid = [](std::string message) { return Error{ErrorCode::kInvalidInput, std::move(message)}; };
-  if (config.train_samples < 1) return invalid("the training split has no samples: check dataset.path and dataset.split");
-  if (config.ranks < 1) return invalid("the job has " + std::to_string(config.ranks) + " ranks, at least 1 is needed");
+  const auto invalid = [](std::string message) {
+    return Error{ErrorCode::kInvalidInput, std::move(message)};
+  };
+  if (config.train_samples < 1)
+    return invalid("the training split has no samples: check dataset.path and dataset.split");
+  if (config.ranks < 1)
+    return invalid("the job has " + std::to_string(config.ranks) + " ranks, at least 1 is needed");
   if (config.global_batch < 1) {
-    return invalid("the global batch is " + std::to_string(config.global_batch) + ": set training.batchSize to at least 1");
+    return invalid("the global batch is " + std::to_string(config.global_batch) +
+                   ": set training.batchSize to at least 1");
   }
   if (config.epochs.has_value() == config.steps.has_value()) {
     return invalid("exactly one of training.epochs and training.steps is needed");
@@ -37,7 +44,8 @@ Ledger::Ledger(LedgerConfig config)
 
 base::Status Ledger::restore(const contract::CheckpointPosition& position) {
   const auto corrupt = [](std::string what) {
-    return Error{ErrorCode::kCorruptData, "the checkpoint's ledger does not fit this job: " + std::move(what)};
+    return Error{ErrorCode::kCorruptData,
+                 "the checkpoint's ledger does not fit this job: " + std::move(what)};
   };
   if (position.step < 0 || position.epoch < 0) return corrupt("step or epoch is negative");
   if (position.cursor < 0 || position.cursor > config_.train_samples) {
@@ -51,7 +59,8 @@ base::Status Ledger::restore(const contract::CheckpointPosition& position) {
   normalise(committed_);
   planned_ = committed_;
   consumed_ = position.consumed;
-  if (consumed_.size() < static_cast<std::size_t>(config_.ranks)) consumed_.resize(static_cast<std::size_t>(config_.ranks), 0);
+  if (consumed_.size() < static_cast<std::size_t>(config_.ranks))
+    consumed_.resize(static_cast<std::size_t>(config_.ranks), 0);
   target_steps_ = steps_to_target();
   count_shards();
   return {};
@@ -64,7 +73,8 @@ void Ledger::normalise(LedgerPosition& position) const {
   ++position.epoch;
 }
 
-// Counted from where the job stands, so that a batch size that was changed while the job was suspended is respected.
+// Counted from where the job stands, so that a batch size that was changed while the job was suspended is
+// respected.
 std::int64_t Ledger::steps_to_target() const {
   if (config_.steps) return std::max(*config_.steps, committed_.step);
   const std::int64_t epochs_left = *config_.epochs - committed_.epoch;
@@ -116,15 +126,19 @@ base::Status Ledger::commit(std::int64_t step) {
   return {};
 }
 
-std::int64_t Ledger::samples() const { return std::accumulate(consumed_.begin(), consumed_.end(), std::int64_t{0}); }
+std::int64_t Ledger::samples() const {
+  return std::accumulate(consumed_.begin(), consumed_.end(), std::int64_t{0});
+}
 
 // Walks the steps of the epoch that the committed position is in. Shares depend on the step's number alone.
 void Ledger::count_shards() {
   shard_samples_.assign(static_cast<std::size_t>(config_.ranks), 0);
-  const std::int64_t steps_before = committed_.cursor / config_.global_batch;  // exact unless the batch was changed
+  const std::int64_t steps_before =
+      committed_.cursor / config_.global_batch;  // exact unless the batch was changed
   std::int64_t step = std::max<std::int64_t>(0, committed_.step - steps_before);
   for (std::int64_t at = 0; at < config_.train_samples; at += config_.global_batch, ++step) {
-    const auto shares = balanced_shares(std::min(config_.global_batch, config_.train_samples - at), config_.ranks, step);
+    const auto shares =
+        balanced_shares(std::min(config_.global_batch, config_.train_samples - at), config_.ranks, step);
     for (std::size_t r = 0; r < shares.size(); ++r) shard_samples_[r] += shares[r];
   }
 }

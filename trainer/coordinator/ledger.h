@@ -1,6 +1,7 @@
-// The sample ledger: which positions of the epoch's order each step and rank takes, what is committed, and where the job
-// stands. A sample is consumed when the step that holds it is committed by every rank; 0 are lost and 0 are done twice.
-// Owned by Coordination (coordination.h). Pure: no clock, no socket; not thread safe.
+// The sample ledger: which positions of the epoch's order each step and rank takes, what is committed, and
+// where the job stands. A sample is consumed when the step that holds it is committed by every rank; 0 are
+// lost and 0 are done twice. Owned by Coordination (coordination.h). Pure: no clock, no socket; not thread
+// safe.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,9 @@ constexpr base::Duration kCloseTime = std::chrono::seconds(1);
 // A peer with the wrong key may be an address that DNS has not forgotten yet; after this many it is the key.
 constexpr int kMaxForeignCoordinators = 10;
 
-MonotonicTime now() { return base::real_clock().now(); }
+MonotonicTime now() {
+  return base::real_clock().now();
+}
 
 int poll_ms(base::Duration left) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
@@ -43,8 +45,10 @@ int poll_ms(base::Duration left) {
 
 Error refused(const contract::Refused& message) {
   using contract::ExitCode;
-  if (message.exit_code == static_cast<int>(ExitCode::kMismatch)) return {ErrorCode::kMismatch, message.reason};
-  if (message.exit_code == static_cast<int>(ExitCode::kBadConfiguration)) return {ErrorCode::kInvalidInput, message.reason};
+  if (message.exit_code == static_cast<int>(ExitCode::kMismatch))
+    return {ErrorCode::kMismatch, message.reason};
+  if (message.exit_code == static_cast<int>(ExitCode::kBadConfiguration))
+    return {ErrorCode::kInvalidInput, message.reason};
   return {ErrorCode::kConflict, message.reason};
 }
 
@@ -83,11 +87,15 @@ class Client final : public MemberClient {
     commit.fence = membership_.fence;
     return send(MessageType::kCommit, to_json(commit));
   }
-  Status evaluated(const contract::Evaluated& message) override { return send(MessageType::kEvaluated, to_json(message)); }
+  Status evaluated(const contract::Evaluated& message) override {
+    return send(MessageType::kEvaluated, to_json(message));
+  }
   Status checkpointed(const contract::Checkpointed& message) override {
     return send(MessageType::kCheckpointed, to_json(message));
   }
-  void fail(const contract::Failure& failure) override { (void)send(MessageType::kFailure, to_json(failure)); }
+  void fail(const contract::Failure& failure) override {
+    (void)send(MessageType::kFailure, to_json(failure));
+  }
 
   void set_phase(std::int64_t step, const char* phase) override {
     step_.store(step, std::memory_order_relaxed);
@@ -153,7 +161,8 @@ Status Client::send(MessageType type, const base::Json& payload) {
   if (lost_) return *lost_;
   const Status sent = channel_.send(type, payload);
   if (!sent.ok()) {
-    // What has arrived already may say why: an Abort or Refused lies in the buffer of a connection that is closed.
+    // What has arrived already may say why: an Abort or Refused lies in the buffer of a connection that is
+    // closed.
     (void)channel_.read_available();
     receive();
     if (!lost_ && !abort_ && !finish_) lose(sent.error());
@@ -174,10 +183,12 @@ void Client::attend() {
     const Status read = channel_.read_available();
     receive();
     if (status.ok()) status = read;
-    // Only now that everything that has come was read: a process that stood still has heard nothing, but was not left alone.
+    // Only now that everything that has come was read: a process that stood still has heard nothing, but was
+    // not left alone.
     if (status.ok() && now() - last_heard_ > options_.failure_detection) {
       status = Error{ErrorCode::kUnavailable, "nothing heard from the coordinator for " +
-                                                  std::to_string(base::seconds(options_.failure_detection)) + " s"};
+                                                  std::to_string(base::seconds(options_.failure_detection)) +
+                                                  " s"};
     }
     if (status.ok() && now() >= next_beat_) {
       next_beat_ = now() + options_.failure_detection / 8;
@@ -188,8 +199,9 @@ void Client::attend() {
 }
 
 void Client::wait_for_input(bool& stop_seen) {
-  std::array<pollfd, 3> fds{pollfd{wake_thread_.fd(), POLLIN, 0},
-                            pollfd{options_.stop != nullptr && !stop_seen ? options_.stop->fd() : -1, POLLIN, 0}, pollfd{-1, 0, 0}};
+  std::array<pollfd, 3> fds{
+      pollfd{wake_thread_.fd(), POLLIN, 0},
+      pollfd{options_.stop != nullptr && !stop_seen ? options_.stop->fd() : -1, POLLIN, 0}, pollfd{-1, 0, 0}};
   base::Duration wait{};
   {
     const std::lock_guard lock(mutex_);
@@ -215,9 +227,12 @@ void Client::receive() {
 }
 
 void Client::on_frame(const ControlFrame& frame) {
-  const auto bad = [&](const Error& error) { lose(base::with_context("the coordinator sent what cannot be read", error)); };
+  const auto bad = [&](const Error& error) {
+    lose(base::with_context("the coordinator sent what cannot be read", error));
+  };
   switch (frame.type) {
-    case MessageType::kHeartbeat: return;
+    case MessageType::kHeartbeat:
+      return;
     case MessageType::kStepPlan: {
       auto plan = contract::decode_step_plan(frame.payload);
       if (!plan.ok()) return bad(plan.error());
@@ -298,16 +313,20 @@ void Client::close() {
 }
 
 // One attempt: connection, handshake, Join. kPermissionDenied: the other side does not hold the key.
-Result<ControlChannel> introduce(const MemberOptions& options, const contract::Hello& hello, contract::Join& join) {
-  EVENKEEL_ASSIGN(base::Socket socket, base::connect_to(options.coordinator, now() + kConnectTime, options.stop));
+Result<ControlChannel> introduce(const MemberOptions& options, const contract::Hello& hello,
+                                 contract::Join& join) {
+  EVENKEEL_ASSIGN(base::Socket socket,
+                  base::connect_to(options.coordinator, now() + kConnectTime, options.stop));
   ControlChannel channel(std::move(socket));
   EVENKEEL_TRY(channel.send(MessageType::kHello, to_json(hello)));
   EVENKEEL_ASSIGN(const ControlFrame frame, await_frame(channel, now() + kHandshakeTime, options.stop));
-  if (frame.type != MessageType::kChallenge) return Error{ErrorCode::kCorruptData, "the coordinator did not answer with a challenge"};
+  if (frame.type != MessageType::kChallenge)
+    return Error{ErrorCode::kCorruptData, "the coordinator did not answer with a challenge"};
   EVENKEEL_ASSIGN(const contract::Challenge challenge, contract::decode_challenge(frame.payload));
   const std::string expected = contract::handshake_proof(options.key, "coordinator", hello, hello.nonce_hex);
   if (!base::equal_secrets(challenge.proof_hex, expected)) {
-    return Error{ErrorCode::kPermissionDenied, "what listens at " + options.coordinator.text() + " does not hold this job's key"};
+    return Error{ErrorCode::kPermissionDenied,
+                 "what listens at " + options.coordinator.text() + " does not hold this job's key"};
   }
   channel.trust_peer();
   join.proof_hex = contract::handshake_proof(options.key, "worker", hello, challenge.nonce_hex);
@@ -328,7 +347,8 @@ Result<contract::Membership> await_membership(const MemberOptions& options, Cont
     }
     last_heard = now();
     switch (frame->type) {
-      case MessageType::kMembership: return contract::decode_membership(frame->payload);
+      case MessageType::kMembership:
+        return contract::decode_membership(frame->payload);
       case MessageType::kRefused: {
         EVENKEEL_ASSIGN(const contract::Refused message, contract::decode_refused(frame->payload));
         return refused(message);
@@ -337,15 +357,17 @@ Result<contract::Membership> await_membership(const MemberOptions& options, Cont
         EVENKEEL_ASSIGN(const contract::Abort message, contract::decode_abort(frame->payload));
         return Error{ErrorCode::kUnavailable, "the job was aborted before it began: " + message.reason};
       }
-      case MessageType::kFinish: return Error{ErrorCode::kAborted, "the job was stopped before it began"};
-      default: break;
+      case MessageType::kFinish:
+        return Error{ErrorCode::kAborted, "the job was stopped before it began"};
+      default:
+        break;
     }
   }
 }
 
 bool worth_a_retry(ErrorCode code) {
-  return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded || code == ErrorCode::kPermissionDenied ||
-         code == ErrorCode::kCorruptData;
+  return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
+         code == ErrorCode::kPermissionDenied || code == ErrorCode::kCorruptData;
 }
 
 // False: woken by `stop`.
@@ -355,7 +377,8 @@ bool sleep_unless_stopped(base::Duration duration, const base::Waker* stop) {
   return fd.revents == 0;
 }
 
-Result<ControlChannel> introduce_with_retries(const MemberOptions& options, const contract::Hello& hello, contract::Join& join) {
+Result<ControlChannel> introduce_with_retries(const MemberOptions& options, const contract::Hello& hello,
+                                              contract::Join& join) {
   const MonotonicTime begin = now();
   base::Duration pause = kFirstRetry;
   std::string told;
@@ -367,11 +390,14 @@ Result<ControlChannel> introduce_with_retries(const MemberOptions& options, cons
     foreign = error.code == ErrorCode::kPermissionDenied ? foreign + 1 : 0;
     if (foreign >= kMaxForeignCoordinators) return error;
     if (options.connect_timeout && now() - begin >= *options.connect_timeout) {
-      return Error{ErrorCode::kUnavailable, "no coordinator at " + options.coordinator.text() + ": " + error.message};
+      return Error{ErrorCode::kUnavailable,
+                   "no coordinator at " + options.coordinator.text() + ": " + error.message};
     }
-    if (told != error.message) base::log_warning("the coordinator does not answer yet", {{"reason", error.message}});
+    if (told != error.message)
+      base::log_warning("the coordinator does not answer yet", {{"reason", error.message}});
     told = error.message;
-    if (!sleep_unless_stopped(pause, options.stop)) return Error{ErrorCode::kAborted, "asked to stop before the job began"};
+    if (!sleep_unless_stopped(pause, options.stop))
+      return Error{ErrorCode::kAborted, "asked to stop before the job began"};
     pause = std::min(pause * 2, kLastRetry);
   }
 }
@@ -383,7 +409,8 @@ Result<std::unique_ptr<MemberClient>> MemberClient::join(MemberOptions options, 
   hello.nonce_hex = base::to_hex(base::random_bytes(32));
   EVENKEEL_ASSIGN(ControlChannel channel, introduce_with_retries(options, hello, join));
   EVENKEEL_ASSIGN(contract::Membership membership, await_membership(options, channel));
-  return std::unique_ptr<MemberClient>(std::make_unique<Client>(std::move(options), std::move(channel), std::move(membership)));
+  return std::unique_ptr<MemberClient>(
+      std::make_unique<Client>(std::move(options), std::move(channel), std::move(membership)));
 }
 
 }  // namespace evenkeel::trainer

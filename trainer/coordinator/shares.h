@@ -6,9 +6,9 @@
 
 namespace evenkeel::trainer {
 
-// Sizes by rank; their sum is `samples`, they differ by at most one, and an empty share is normal. The e = samples mod
-// ranks extra samples go to the ranks (step * e + j) mod ranks, j < e: over many steps every rank gets as many.
-// REQUIRES: samples >= 0, ranks >= 1, step >= 0 (0-based).
+// Sizes by rank; their sum is `samples`, they differ by at most one, and an empty share is normal. The e =
+// samples mod ranks extra samples go to the ranks (step * e + j) mod ranks, j < e: over many steps every rank
+// gets as many. REQUIRES: samples >= 0, ranks >= 1, step >= 0 (0-based).
 std::vector<std::int64_t> balanced_shares(std::int64_t samples, int ranks, std::int64_t step);
 
 // Shares as cut points that start at `begin`: ranks + 1 entries, rank r takes [cuts[r], cuts[r+1]).

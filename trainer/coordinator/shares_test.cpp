@@ -10,7 +10,8 @@ namespace {
 
 using Shares = std::vector<std::int64_t>;
 
-// What TensorFlow does: the batch is rounded up to a multiple and the last ranks get what is left. Here for comparison only.
+// What TensorFlow does: the batch is rounded up to a multiple and the last ranks get what is left. Here for
+// comparison only.
 Shares ceil_shares(std::int64_t samples, int ranks) {
   const std::int64_t each = (samples + ranks - 1) / ranks;
   Shares shares;
@@ -28,12 +29,14 @@ TEST(Shares, first_steps_against_the_ceil_split) {
     Shares ceil, balanced;
   };
   const Row rows[] = {
-      {10, 4, {3, 3, 3, 1}, {3, 3, 2, 2}}, {5, 4, {2, 2, 1, 0}, {2, 1, 1, 1}}, {64, 3, {22, 22, 20}, {22, 21, 21}},
-      {7, 4, {2, 2, 2, 1}, {2, 2, 2, 1}},  {3, 4, {1, 1, 1, 0}, {1, 1, 1, 0}}, {9, 2, {5, 4}, {5, 4}},
+      {10, 4, {3, 3, 3, 1}, {3, 3, 2, 2}}, {5, 4, {2, 2, 1, 0}, {2, 1, 1, 1}},
+      {64, 3, {22, 22, 20}, {22, 21, 21}}, {7, 4, {2, 2, 2, 1}, {2, 2, 2, 1}},
+      {3, 4, {1, 1, 1, 0}, {1, 1, 1, 0}},  {9, 2, {5, 4}, {5, 4}},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(ceil_shares(row.samples, row.ranks), row.ceil) << row.samples << " over " << row.ranks;
-    EXPECT_EQ(balanced_shares(row.samples, row.ranks, 0), row.balanced) << row.samples << " over " << row.ranks;
+    EXPECT_EQ(balanced_shares(row.samples, row.ranks, 0), row.balanced)
+        << row.samples << " over " << row.ranks;
   }
 }
 

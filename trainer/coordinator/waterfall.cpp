@@ -95,7 +95,8 @@ contract::Losses losses_of(const Waterfall& waterfall) {
   losses.imbalance = (waterfall.capacity + waterfall.wait) / total;
   losses.communication = waterfall.rest / total;
   if (waterfall.fixed) losses.fixed_cost = *waterfall.fixed / total;
-  losses.compute = 1 - *losses.input_wait - *losses.imbalance - *losses.communication - losses.fixed_cost.value_or(0);
+  losses.compute =
+      1 - *losses.input_wait - *losses.imbalance - *losses.communication - losses.fixed_cost.value_or(0);
   return losses;
 }
 

@@ -1,6 +1,7 @@
 // The identity of a step's time and the waterfall from N ranks to the speed they reach:
 //   T = mean c + mean w + (max t - mean t) + (T - max t),   t = c + w
-// It holds in every step by definition; terms are signed and are means over the same steps. Used by the diagnosis. Pure.
+// It holds in every step by definition; terms are signed and are means over the same steps. Used by the
+// diagnosis. Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,8 @@
 
 namespace evenkeel::trainer {
 
-// One rank in one step: samples, compute (forward, backward, optimizer) and own waiting for data (input, copy).
+// One rank in one step: samples, compute (forward, backward, optimizer) and own waiting for data (input,
+// copy).
 struct RankWork {
   double samples = 0;
   double compute_seconds = 0;
@@ -20,8 +22,8 @@ struct RankWork {
 };
 
 struct StepWork {
-  double step_seconds = 0;                  // T, by the ranks' own timers
-  std::optional<double> wall_seconds;       // the same by the coordinator's clock, where it could be seen
+  double step_seconds = 0;             // T, by the ranks' own timers
+  std::optional<double> wall_seconds;  // the same by the coordinator's clock, where it could be seen
   std::vector<RankWork> ranks;
 };
 

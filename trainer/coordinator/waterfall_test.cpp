@@ -18,16 +18,17 @@ StepWork step(double total_ms, std::vector<double> samples, std::vector<double> 
 struct Row {
   const char* name;
   StepWork work;
-  double useful, fixed, capacity, wait, input, rest;            // ms
-  double reached, fixed_loss, input_loss, imbalance, network;   // of N
+  double useful, fixed, capacity, wait, input, rest;           // ms
+  double reached, fixed_loss, input_loss, imbalance, network;  // of N
 };
 
 std::vector<Row> rows() {
   return {
       {"A", step(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2), 96, 0, 12, 36, 2, 14, 2.5, 0, 0, 1.2, 0.3},
-      {"A re-balanced", step(121, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), 96, 0, 8.625, 0.375, 2, 14, 3.3058, 0, 0,
-       0.2975, 0.3967},
-      {"B", step(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1), 24, 12, 0, 0, 1, 9, 2.1739, 1.0435, 0.0435, 0, 0.7391},
+      {"A re-balanced", step(121, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), 96, 0, 8.625, 0.375, 2, 14,
+       3.3058, 0, 0, 0.2975, 0.3967},
+      {"B", step(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1), 24, 12, 0, 0, 1, 9, 2.1739, 1.0435, 0.0435, 0,
+       0.7391},
   };
 }
 
@@ -55,7 +56,9 @@ TEST(Waterfall, the_terms_add_up_over_steps_of_different_kinds) {
   EXPECT_NEAR(*w.useful + *w.fixed + w.capacity + w.wait + w.input + w.rest, w.step_seconds, 1e-12);
   EXPECT_NEAR(w.speedup->sum(), 4, 1e-9);
   const contract::Losses losses = losses_of(w);
-  EXPECT_NEAR(*losses.compute + *losses.fixed_cost + *losses.input_wait + *losses.imbalance + *losses.communication, 1, 1e-12);
+  EXPECT_NEAR(
+      *losses.compute + *losses.fixed_cost + *losses.input_wait + *losses.imbalance + *losses.communication,
+      1, 1e-12);
 }
 
 TEST(Waterfall, without_a_baseline_the_fixed_cost_is_absent_and_the_rest_stays) {

@@ -16,7 +16,8 @@ using base::Result;
 Result<double> single(const std::vector<double>& values, double fallback, const char* field) {
   if (values.empty()) return fallback;
   if (values.size() != 1) {
-    return Error{ErrorCode::kInvalidInput, std::string("dataset.") + field + " has " + std::to_string(values.size()) +
+    return Error{ErrorCode::kInvalidInput, std::string("dataset.") + field + " has " +
+                                               std::to_string(values.size()) +
                                                " values, but the images have 1 channel: give one value"};
   }
   if (!std::isfinite(values[0])) {
@@ -32,12 +33,14 @@ Result<BatchReader> BatchReader::make(const Dataset& dataset, const std::vector<
   EVENKEEL_ASSIGN(const double shift, single(mean, 0.0, "image.mean"));
   EVENKEEL_ASSIGN(const double scale, single(stddev, 1.0, "image.std"));
   if (scale <= 0) {
-    return Error{ErrorCode::kInvalidInput, "dataset.image.std is " + std::to_string(scale) + ": it must be above 0"};
+    return Error{ErrorCode::kInvalidInput,
+                 "dataset.image.std is " + std::to_string(scale) + ": it must be above 0"};
   }
   BatchReader reader(dataset);
   // Only 256 inputs are possible, so the arithmetic is done once, in double.
   for (int byte = 0; byte < 256; ++byte) {
-    reader.value_of_byte_[static_cast<std::size_t>(byte)] = static_cast<float>((byte / 255.0 - shift) / scale);
+    reader.value_of_byte_[static_cast<std::size_t>(byte)] =
+        static_cast<float>((byte / 255.0 - shift) / scale);
   }
   return reader;
 }

@@ -10,8 +10,8 @@
 
 namespace evenkeel::trainer {
 
-// Label of a record that was found bad and skipped by policy: it keeps its place in the order, takes part in no
-// gradient and in no count.
+// Label of a record that was found bad and skipped by policy: it keeps its place in the order, takes part in
+// no gradient and in no count.
 inline constexpr std::int32_t kSkippedLabel = -1;
 
 struct Dataset {

@@ -1,5 +1,6 @@
 // libFuzzer target of the IDX parsers. Not part of the library:
-//   clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -I. trainer/data/idx_*.cpp base/result.cpp -lz -o idx_fuzz
+//   clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -I. trainer/data/idx_*.cpp base/result.cpp -lz -o
+//   idx_fuzz
 // (idx_reader.cpp pulls in base/files.h only; link base for it.)
 #include "trainer/data/idx_reader.h"
 

@@ -1,5 +1,6 @@
-// The only place that knows zlib. Output grows to what the content's own header announces and not further, so a small file
-// cannot claim the machine's memory; gzip's CRC and length are checked by zlib at the end of the stream.
+// The only place that knows zlib. Output grows to what the content's own header announces and not further, so
+// a small file cannot claim the machine's memory; gzip's CRC and length are checked by zlib at the end of the
+// stream.
 #include <zlib.h>
 
 #include <algorithm>
@@ -69,8 +70,8 @@ class Inflater {
     const std::string cause = truncated ? "truncated gzip stream"
                                         : std::string("damaged gzip stream (") +
                                               (stream_.msg != nullptr ? stream_.msg : "zlib says no") + ")";
-    return Error{ErrorCode::kCorruptData,
-                 file_ + ": at compressed byte " + std::to_string(at_) + ": " + cause + "; fetch the file again"};
+    return Error{ErrorCode::kCorruptData, file_ + ": at compressed byte " + std::to_string(at_) + ": " +
+                                              cause + "; fetch the file again"};
   }
 
   std::string_view bytes_;
@@ -84,7 +85,8 @@ class Inflater {
 }  // namespace
 
 Result<std::string> gunzip_idx(std::string_view bytes, const std::string& file, std::uint64_t max_bytes) {
-  if (bytes.empty()) return Error{ErrorCode::kCorruptData, file + ": at byte 0: the file is empty; fetch it again"};
+  if (bytes.empty())
+    return Error{ErrorCode::kCorruptData, file + ": at byte 0: the file is empty; fetch it again"};
   Inflater inflater(bytes, file);
   std::string content;
   EVENKEEL_TRY(inflater.take(idx_internal::kMaxHeaderBytes, content));
@@ -92,7 +94,8 @@ Result<std::string> gunzip_idx(std::string_view bytes, const std::string& file, 
   // One byte more than announced, so that a longer content is seen as such by the parser.
   if (announced + 1 > content.size()) EVENKEEL_TRY(inflater.take(announced + 1 - content.size(), content));
   if (inflater.ended() && inflater.consumed() != bytes.size()) {
-    return Error{ErrorCode::kCorruptData, file + ": at compressed byte " + std::to_string(inflater.consumed()) +
+    return Error{ErrorCode::kCorruptData, file + ": at compressed byte " +
+                                              std::to_string(inflater.consumed()) +
                                               ": bytes behind the gzip stream; fetch the file again"};
   }
   return content;

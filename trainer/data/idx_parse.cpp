@@ -1,5 +1,5 @@
-// The IDX form itself: header, sizes, labels. Big-endian; 0x00000803 = unsigned bytes in 3 dimensions (images),
-// 0x00000801 = in 1 (labels); dimensions x 1 byte must be exactly the rest of the file.
+// The IDX form itself: header, sizes, labels. Big-endian; 0x00000803 = unsigned bytes in 3 dimensions
+// (images), 0x00000801 = in 1 (labels); dimensions x 1 byte must be exactly the rest of the file.
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -43,7 +43,8 @@ struct Header {
 base::Status check_magic(std::string_view bytes, const std::string& file, std::uint32_t expected) {
   if (bytes.empty()) return corrupt(file, 0, "the file is empty; fetch it again");
   if (bytes.size() < 4) {
-    return corrupt(file, bytes.size(), "truncated: the 4-byte magic number is cut short; fetch the file again");
+    return corrupt(file, bytes.size(),
+                   "truncated: the 4-byte magic number is cut short; fetch the file again");
   }
   const std::uint32_t magic = big_endian(bytes, 0);
   if (magic == expected) return {};
@@ -64,17 +65,20 @@ Result<Header> read_header(std::string_view bytes, const std::string& file, std:
   for (std::size_t d = 0; d < dims; ++d) {
     const std::size_t offset = 4 + 4 * d;
     if (bytes.size() < offset + 4) {
-      return corrupt(file, bytes.size(), "truncated inside the header of " + std::to_string(header.header_bytes) +
-                                             " bytes; fetch the file again");
+      return corrupt(file, bytes.size(),
+                     "truncated inside the header of " + std::to_string(header.header_bytes) +
+                         " bytes; fetch the file again");
     }
     const std::uint64_t dim = big_endian(bytes, offset);
     const std::string name = "dimension " + std::to_string(d + 1) + " is " + std::to_string(dim);
     // No samples at all is for the caller to judge; an image without pixels is nonsense.
     if (dim == 0 && d > 0) return corrupt(file, offset, name + ": an image needs at least one pixel");
-    if (dim > kMaxItems) return corrupt(file, offset, name + ", above the limit of " + std::to_string(kMaxItems));
+    if (dim > kMaxItems)
+      return corrupt(file, offset, name + ", above the limit of " + std::to_string(kMaxItems));
     if (dim != 0 && header.payload_bytes > max_bytes / dim) {
-      return corrupt(file, offset, name + ": the dimensions announce more than the limit of " +
-                                       std::to_string(max_bytes) + " bytes");
+      return corrupt(
+          file, offset,
+          name + ": the dimensions announce more than the limit of " + std::to_string(max_bytes) + " bytes");
     }
     header.payload_bytes *= dim;
     header.dims.push_back(static_cast<std::int64_t>(dim));
@@ -129,7 +133,8 @@ Result<std::vector<std::int32_t>> parse_idx_labels(std::string_view bytes, const
 namespace idx_internal {
 
 // How many bytes the file has according to its header; for the decompressor, which must not trust its input.
-Result<std::uint64_t> announced_bytes(std::string_view head, const std::string& file, std::uint64_t max_bytes) {
+Result<std::uint64_t> announced_bytes(std::string_view head, const std::string& file,
+                                      std::uint64_t max_bytes) {
   EVENKEEL_TRY(head.size() < 4 ? check_magic(head, file, kImagesMagic) : base::Status{});
   const std::uint32_t magic = big_endian(head, 0) == kLabelsMagic ? kLabelsMagic : kImagesMagic;
   EVENKEEL_ASSIGN(const Header header, read_header(head, file, magic, max_bytes));

@@ -15,7 +15,9 @@ struct IdxContent {
   std::string bytes;
 };
 
-std::string file_prefix(const std::string& split) { return split == "test" ? "t10k" : split; }
+std::string file_prefix(const std::string& split) {
+  return split == "test" ? "t10k" : split;
+}
 
 // `name` or `name`.gz in `folder`.
 Result<IdxContent> read_content(base::Files& files, const std::string& folder, const std::string& name,
@@ -27,8 +29,9 @@ Result<IdxContent> read_content(base::Files& files, const std::string& folder, c
   }
   const std::string packed = plain + ".gz";
   if (!files.exists(packed)) {
-    return Error{ErrorCode::kNotFound, "neither " + plain + " nor " + packed +
-                                           " exists: check dataset.path and dataset.split, or mount the volume"};
+    return Error{ErrorCode::kNotFound,
+                 "neither " + plain + " nor " + packed +
+                     " exists: check dataset.path and dataset.split, or mount the volume"};
   }
   EVENKEEL_ASSIGN(const std::string bytes, files.read(packed, max_bytes));
   EVENKEEL_ASSIGN(std::string content, gunzip_idx(bytes, packed, max_bytes));
@@ -38,9 +41,10 @@ Result<IdxContent> read_content(base::Files& files, const std::string& folder, c
 constexpr std::int64_t kLabelHeaderBytes = 8;
 
 std::string bad_label_text(const std::string& file, std::int64_t record, std::int32_t label, int classes) {
-  return file + ": record " + std::to_string(record) + ", byte offset " + std::to_string(kLabelHeaderBytes + record) +
-         ": label " + std::to_string(label) + " is out of range, there are " + std::to_string(classes) +
-         " classes (0 to " + std::to_string(classes - 1) + ")";
+  return file + ": record " + std::to_string(record) + ", byte offset " +
+         std::to_string(kLabelHeaderBytes + record) + ": label " + std::to_string(label) +
+         " is out of range, there are " + std::to_string(classes) + " classes (0 to " +
+         std::to_string(classes - 1) + ")";
 }
 
 // Refuses or marks labels out of range.
@@ -53,9 +57,10 @@ base::Status check_labels(const std::string& file, const IdxOptions& options, Da
         return Error{ErrorCode::kCorruptData, text + ": correct the file or model.options.numClasses"};
       }
       if (++data.skipped > options.max_skipped) {
-        return Error{ErrorCode::kCorruptData, text + ": " + std::to_string(data.skipped) +
-                                                  " bad records, more than dataset.onBadRecord.maxSkipped = " +
-                                                  std::to_string(options.max_skipped)};
+        return Error{ErrorCode::kCorruptData,
+                     text + ": " + std::to_string(data.skipped) +
+                         " bad records, more than dataset.onBadRecord.maxSkipped = " +
+                         std::to_string(options.max_skipped)};
       }
       label = kSkippedLabel;
     }
@@ -73,16 +78,21 @@ int classes_of(const std::vector<std::int32_t>& labels) {
 Result<Dataset> read_idx(base::Files& files, const std::string& folder, const std::string& split,
                          const IdxOptions& options) {
   if (!files.exists(folder)) {
-    return Error{ErrorCode::kNotFound, "the data set folder " + folder + " does not exist: check dataset.path and dataset.volume"};
+    return Error{ErrorCode::kNotFound,
+                 "the data set folder " + folder + " does not exist: check dataset.path and dataset.volume"};
   }
   const std::string prefix = file_prefix(split);
-  EVENKEEL_ASSIGN(IdxContent label_file, read_content(files, folder, prefix + "-labels-idx1-ubyte", options.max_bytes));
-  EVENKEEL_ASSIGN(IdxContent image_file, read_content(files, folder, prefix + "-images-idx3-ubyte", options.max_bytes));
+  EVENKEEL_ASSIGN(IdxContent label_file,
+                  read_content(files, folder, prefix + "-labels-idx1-ubyte", options.max_bytes));
+  EVENKEEL_ASSIGN(IdxContent image_file,
+                  read_content(files, folder, prefix + "-images-idx3-ubyte", options.max_bytes));
   EVENKEEL_ASSIGN(auto labels, parse_idx_labels(label_file.bytes, label_file.file, options.max_bytes));
-  EVENKEEL_ASSIGN(Dataset data, parse_idx_images(std::move(image_file.bytes), image_file.file, options.max_bytes));
+  EVENKEEL_ASSIGN(Dataset data,
+                  parse_idx_images(std::move(image_file.bytes), image_file.file, options.max_bytes));
   if (labels.size() != static_cast<std::size_t>(data.samples)) {
-    return Error{ErrorCode::kCorruptData, image_file.file + " has " + std::to_string(data.samples) + " images but " +
-                                              label_file.file + " has " + std::to_string(labels.size()) +
+    return Error{ErrorCode::kCorruptData, image_file.file + " has " + std::to_string(data.samples) +
+                                              " images but " + label_file.file + " has " +
+                                              std::to_string(labels.size()) +
                                               " labels: the two files do not belong together"};
   }
   data.name = split;
@@ -111,8 +121,9 @@ Result<DatasetPair> load_dataset(base::Files& files, const contract::DatasetSpec
     const auto text = [](const Dataset& d) {
       return std::to_string(d.sample_shape[0]) + "x" + std::to_string(d.sample_shape[1]);
     };
-    return Error{ErrorCode::kCorruptData, "images of split " + spec.eval_split + " are " + text(eval) + ", of split " +
-                                              spec.train_split + " " + text(pair.train) + ": they must agree"};
+    return Error{ErrorCode::kCorruptData, "images of split " + spec.eval_split + " are " + text(eval) +
+                                              ", of split " + spec.train_split + " " + text(pair.train) +
+                                              ": they must agree"};
   }
   pair.eval = std::move(eval);
   return pair;

@@ -1,5 +1,6 @@
 // Reads data sets in IDX form (the form of MNIST and Fashion-MNIST), plain or gzip-compressed. Called once at
-// start by every rank. Everything that a file claims is checked before memory is taken for it. No thread rules.
+// start by every rank. Everything that a file claims is checked before memory is taken for it. No thread
+// rules.
 //
 // Files of split "train": train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz]; of "test": t10k-...;
 // of any other split S: S-images-... . The plain file wins where both are there.
@@ -20,7 +21,7 @@ namespace evenkeel::trainer {
 struct IdxOptions {
   int num_classes = 0;  // labels must be below it; 0 = the largest label + 1
   contract::BadRecordAction bad_record_action = contract::BadRecordAction::kFail;
-  std::int64_t max_skipped = 0;                  // with kSkip: one more is an error
+  std::int64_t max_skipped = 0;                      // with kSkip: one more is an error
   std::uint64_t max_bytes = std::uint64_t{8} << 30;  // of one file, uncompressed
 };
 
@@ -33,16 +34,18 @@ struct DatasetPair {
   std::optional<Dataset> eval;  // absent where spec.eval_split is empty
 };
 
-// Both splits of a job. num_classes as in IdxOptions (see output_classes() in trainer/model/model.h); where it is 0
-// the train split decides and the eval split must obey. A train split without samples is an error, so is an eval
-// split of another sample shape. spec.max_skipped holds for each split by itself.
-base::Result<DatasetPair> load_dataset(base::Files& files, const contract::DatasetSpec& spec, int num_classes);
+// Both splits of a job. num_classes as in IdxOptions (see output_classes() in trainer/model/model.h); where
+// it is 0 the train split decides and the eval split must obey. A train split without samples is an error, so
+// is an eval split of another sample shape. spec.max_skipped holds for each split by itself.
+base::Result<DatasetPair> load_dataset(base::Files& files, const contract::DatasetSpec& spec,
+                                       int num_classes);
 
 // The parsers alone, on whole file contents; `file` is for messages. For tests and fuzzing as well.
 base::Result<Dataset> parse_idx_images(std::string bytes, const std::string& file, std::uint64_t max_bytes);
 base::Result<std::vector<std::int32_t>> parse_idx_labels(std::string_view bytes, const std::string& file,
                                                          std::uint64_t max_bytes);
 // Decompresses a .gz file of IDX content; never writes more than the content's own header announces.
-base::Result<std::string> gunzip_idx(std::string_view bytes, const std::string& file, std::uint64_t max_bytes);
+base::Result<std::string> gunzip_idx(std::string_view bytes, const std::string& file,
+                                     std::uint64_t max_bytes);
 
 }  // namespace evenkeel::trainer

@@ -43,7 +43,8 @@ std::string gzip(const std::string& bytes) {
   return out;
 }
 
-void put_split(base::FakeFiles& files, const std::string& prefix, const std::string& image_bytes, const std::string& label_bytes) {
+void put_split(base::FakeFiles& files, const std::string& prefix, const std::string& image_bytes,
+               const std::string& label_bytes) {
   files.put("/d/" + prefix + "-images-idx3-ubyte", image_bytes);
   files.put("/d/" + prefix + "-labels-idx1-ubyte", label_bytes);
 }
@@ -52,11 +53,13 @@ void expect_corrupt(const base::Result<Dataset>& result, const std::vector<std::
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::kCorruptData);
   for (const std::string& part : parts) {
-    EXPECT_NE(result.error().message.find(part), std::string::npos) << "\"" << part << "\" in: " << result.error().message;
+    EXPECT_NE(result.error().message.find(part), std::string::npos)
+        << "\"" << part << "\" in: " << result.error().message;
   }
 }
 
-base::Result<Dataset> read_with(const std::string& image_bytes, const std::string& label_bytes, IdxOptions options = {}) {
+base::Result<Dataset> read_with(const std::string& image_bytes, const std::string& label_bytes,
+                                IdxOptions options = {}) {
   base::FakeFiles files;
   put_split(files, "train", image_bytes, label_bytes);
   return read_idx(files, "/d", "train", options);
@@ -100,7 +103,8 @@ TEST(IdxReader, skips_bad_labels_up_to_the_limit) {
   ASSERT_TRUE(one.ok());
   EXPECT_EQ(one->skipped, 1);
   EXPECT_EQ(one->labels[3], kSkippedLabel);
-  expect_corrupt(read_with(images(5, 1, 1), labels({0, 3, 0, 2, 1}), options), {"record 3", "maxSkipped = 1"});
+  expect_corrupt(read_with(images(5, 1, 1), labels({0, 3, 0, 2, 1}), options),
+                 {"record 3", "maxSkipped = 1"});
 }
 
 TEST(IdxReader, damaged_files_are_named_with_offset_and_cause) {
@@ -108,26 +112,30 @@ TEST(IdxReader, damaged_files_are_named_with_offset_and_cause) {
   expect_corrupt(read_with("", good_labels), {"train-images", "at byte 0", "empty"});
   expect_corrupt(read_with(good.substr(0, 3), good_labels), {"at byte 3", "truncated"});
   expect_corrupt(read_with(good.substr(0, 10), good_labels), {"at byte 10", "truncated", "header"});
-  expect_corrupt(read_with(good.substr(0, 16 + 9), good_labels), {"at byte 25", "truncated in record 2", "4 x 2 x 2 = 32 bytes"});
+  expect_corrupt(read_with(good.substr(0, 16 + 9), good_labels),
+                 {"at byte 25", "truncated in record 2", "4 x 2 x 2 = 32 bytes"});
   expect_corrupt(read_with(good + "x", good_labels), {"at byte 32", "behind the last record"});
   expect_corrupt(read_with(good_labels, good_labels), {"0x00000801", "0x00000803", "exchanged"});
   expect_corrupt(read_with("GIF89a..........", good_labels), {"magic number 0x47494638"});
   expect_corrupt(read_with(good, good_labels.substr(0, 11)), {"train-labels", "truncated in record 3"});
   expect_corrupt(read_with(good, labels({0, 1, 0})), {"4 images", "3 labels"});
-  expect_corrupt(read_with(be32(0x803) + be32(2) + be32(0) + be32(2), good_labels), {"at byte 8", "dimension 2 is 0"});
+  expect_corrupt(read_with(be32(0x803) + be32(2) + be32(0) + be32(2), good_labels),
+                 {"at byte 8", "dimension 2 is 0"});
 }
 
 TEST(IdxReader, claims_beyond_the_limits_are_refused_before_memory_is_taken) {
   const std::string huge = be32(0x803) + be32(0x7fffffff) + be32(0x7fffffff) + be32(0x7fffffff);
   expect_corrupt(read_with(huge, labels({0})), {"limit", "at byte 8"});
-  expect_corrupt(read_with(be32(0x803) + be32(0xffffffff) + be32(1) + be32(1), labels({0})), {"limit of 2147483648"});
+  expect_corrupt(read_with(be32(0x803) + be32(0xffffffff) + be32(1) + be32(1), labels({0})),
+                 {"limit of 2147483648"});
   const auto bomb = gunzip_idx(gzip(huge), "bomb.gz", std::uint64_t{8} << 30);
   ASSERT_FALSE(bomb.ok());
   EXPECT_EQ(bomb.error().code, ErrorCode::kCorruptData);
 }
 
 TEST(IdxReader, compressed_content_longer_than_announced_stops_at_the_first_byte_too_many) {
-  const auto content = gunzip_idx(gzip(images(1, 1, 1) + std::string(50 << 20, '\0')), "x.gz", std::uint64_t{8} << 30);
+  const auto content =
+      gunzip_idx(gzip(images(1, 1, 1) + std::string(50 << 20, '\0')), "x.gz", std::uint64_t{8} << 30);
   ASSERT_TRUE(content.ok());
   EXPECT_EQ(content->size(), 18u);
   EXPECT_FALSE(parse_idx_images(*content, "x.gz", 1 << 20).ok());
@@ -136,7 +144,8 @@ TEST(IdxReader, compressed_content_longer_than_announced_stops_at_the_first_byte
 TEST(IdxReader, damage_to_a_compressed_file_is_noticed_at_every_byte_of_its_end) {
   const std::string good = gzip(images(20, 5, 5));
   ASSERT_TRUE(gunzip_idx(good, "x.gz", 1 << 20).ok());
-  for (const std::size_t length : {good.size() - 1, good.size() - 8, good.size() / 2, std::size_t{1}, std::size_t{0}}) {
+  for (const std::size_t length :
+       {good.size() - 1, good.size() - 8, good.size() / 2, std::size_t{1}, std::size_t{0}}) {
     const auto cut = gunzip_idx(good.substr(0, length), "x.gz", 1 << 20);
     ASSERT_FALSE(cut.ok()) << length;
     EXPECT_EQ(cut.error().code, ErrorCode::kCorruptData);
@@ -169,7 +178,9 @@ TEST(LoadDataset, the_train_split_decides_the_classes) {
   spec.path = "/d";
   const auto pair = load_dataset(files, spec, 0);
   ASSERT_FALSE(pair.ok());
-  EXPECT_NE(pair.error().message.find("t10k-labels-idx1-ubyte: record 0, byte offset 8: label 3"), std::string::npos) << pair.error().message;
+  EXPECT_NE(pair.error().message.find("t10k-labels-idx1-ubyte: record 0, byte offset 8: label 3"),
+            std::string::npos)
+      << pair.error().message;
   EXPECT_TRUE(load_dataset(files, spec, 4).ok());
   spec.eval_split = "";
   EXPECT_FALSE(load_dataset(files, spec, 0)->eval.has_value());

@@ -39,8 +39,8 @@ std::uint64_t EpochOrder::permute_once(std::uint64_t value) const {
 std::uint64_t EpochOrder::id_at(std::uint64_t position) const {
   assert(position < samples_);
   if (shuffle_ == Shuffle::kOff) return position;
-  // Cycle walking: follow the permutation of the larger set until it comes back inside. It must, because it is a cycle that
-  // began inside; fewer than four steps on average.
+  // Cycle walking: follow the permutation of the larger set until it comes back inside. It must, because it
+  // is a cycle that began inside; fewer than four steps on average.
   std::uint64_t value = permute_once(position);
   while (value >= samples_) value = permute_once(value);
   return value;

@@ -1,5 +1,6 @@
-// The order of one epoch: a seeded bijection from positions [0, D) to sample ids [0, D) that needs no memory and
-// knows no ranks, so every rank, and every rank count, sees the same order. Pure; values, free of threads.
+// The order of one epoch: a seeded bijection from positions [0, D) to sample ids [0, D) that needs no memory
+// and knows no ranks, so every rank, and every rank count, sees the same order. Pure; values, free of
+// threads.
 #pragma once
 
 #include <array>

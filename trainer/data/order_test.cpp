@@ -17,7 +17,8 @@ std::vector<std::uint64_t> ids(std::uint64_t samples, std::uint64_t seed, std::u
 TEST(EpochOrder, every_id_comes_exactly_once_for_awkward_sizes) {
   std::vector<std::uint64_t> sizes = {1, 2, 3, 10007, 60000};
   for (int k = 2; k <= 17; ++k) {
-    for (const int delta : {-1, 0, 1}) sizes.push_back((std::uint64_t{1} << k) + static_cast<std::uint64_t>(delta));
+    for (const int delta : {-1, 0, 1})
+      sizes.push_back((std::uint64_t{1} << k) + static_cast<std::uint64_t>(delta));
   }
   for (const std::uint64_t size : sizes) {
     std::vector<int> seen(size, 0);
@@ -59,7 +60,8 @@ TEST(EpochOrder, neighbours_do_not_stay_neighbours) {
 
 TEST(EpochOrder, the_first_place_is_fair_over_epochs) {
   std::vector<int> hits(10, 0);
-  for (std::uint64_t epoch = 0; epoch < 10000; ++epoch) ++hits[EpochOrder(10, Shuffle::kOn, 42, epoch).id_at(0)];
+  for (std::uint64_t epoch = 0; epoch < 10000; ++epoch)
+    ++hits[EpochOrder(10, Shuffle::kOn, 42, epoch).id_at(0)];
   for (const int count : hits) EXPECT_NEAR(count, 1000, 5 * 30);
 }
 

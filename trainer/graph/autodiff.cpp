@@ -13,12 +13,14 @@ using base::Result;
 // Which gradient tensors exist already, by the tensor they are of.
 using Gradients = std::map<TensorId, TensorId>;
 
-// Does anything before this tensor learn? Gradients of the input, and of layers before the first parameter, are not computed.
+// Does anything before this tensor learn? Gradients of the input, and of layers before the first parameter,
+// are not computed.
 std::vector<bool> needs_gradient(const Graph& graph) {
   std::vector<bool> needs(graph.tensors.size(), false);
   for (const TensorId parameter : graph.parameters()) needs[static_cast<std::size_t>(parameter)] = true;
   for (const Node& node : graph.nodes) {
-    const bool any = std::ranges::any_of(node.inputs, [&](TensorId t) { return needs[static_cast<std::size_t>(t)]; });
+    const bool any =
+        std::ranges::any_of(node.inputs, [&](TensorId t) { return needs[static_cast<std::size_t>(t)]; });
     for (const TensorId output : node.outputs) needs[static_cast<std::size_t>(output)] = any;
   }
   return needs;
@@ -66,7 +68,8 @@ class Differentiator {
     return id;
   }
 
-  void emit(OpKind op, const std::string& layer, std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+  void emit(OpKind op, const std::string& layer, std::vector<TensorId> inputs,
+            std::vector<TensorId> outputs) {
     Node node;
     node.op = op;
     node.layer = layer;
@@ -80,16 +83,24 @@ class Differentiator {
     for (const TensorId input : node.inputs) {
       // Two readers of one tensor: their gradients would have to be added, and no operator does that yet.
       if (gradients_.contains(input)) {
-        return Error{ErrorCode::kUnsupported, "model layer " + node.layer + ": its input " + graph_.at(input).name + " " +
-                                                  to_text(graph_.at(input).shape) +
-                                                  " is read by another layer too; branches are not supported"};
+        return Error{ErrorCode::kUnsupported,
+                     "model layer " + node.layer + ": its input " + graph_.at(input).name + " " +
+                         to_text(graph_.at(input).shape) +
+                         " is read by another layer too; branches are not supported"};
       }
     }
     switch (node.op) {
-      case OpKind::kFlatten: emit_unary(OpKind::kReshapeBackward, node, {dy}); return {};
-      case OpKind::kRelu: emit_unary(OpKind::kReluBackward, node, {node.outputs[0], dy}); return {};
-      case OpKind::kLinear: emit_linear(node, dy); return {};
-      default: break;
+      case OpKind::kFlatten:
+        emit_unary(OpKind::kReshapeBackward, node, {dy});
+        return {};
+      case OpKind::kRelu:
+        emit_unary(OpKind::kReluBackward, node, {node.outputs[0], dy});
+        return {};
+      case OpKind::kLinear:
+        emit_linear(node, dy);
+        return {};
+      default:
+        break;
     }
     return Error{ErrorCode::kInternal, std::string("no backward for operator ") + op_name(node.op)};
   }
@@ -126,7 +137,8 @@ class Differentiator {
 Result<Graph> differentiate(Graph graph, PlanMode mode) {
   if (graph.logits == kNoTensor || graph.at(graph.logits).shape.size() != 2) {
     const std::string shape = graph.logits == kNoTensor ? "nothing" : to_text(graph.at(graph.logits).shape);
-    return Error{ErrorCode::kInvalidInput, "the model ends in " + shape + ", the loss needs (N, classes): end with a dense layer"};
+    return Error{ErrorCode::kInvalidInput,
+                 "the model ends in " + shape + ", the loss needs (N, classes): end with a dense layer"};
   }
   if (mode == PlanMode::kTraining) return Differentiator(std::move(graph)).run();
   Node loss;

@@ -1,5 +1,5 @@
-// Adds the loss and, for training, the whole backward pass to a forward graph. Each operator has one emit_backward; there is
-// no tape at run time. Pure; called by plan.h's compile_plan.
+// Adds the loss and, for training, the whole backward pass to a forward graph. Each operator has one
+// emit_backward; there is no tape at run time. Pure; called by plan.h's compile_plan.
 #pragma once
 
 #include "base/result.h"
@@ -10,8 +10,8 @@ namespace evenkeel::trainer {
 // What a plan is for: training = forward, loss, backward; evaluation = forward and loss.
 enum class PlanMode { kTraining, kEvaluation };
 
-// The graph with the loss over graph.logits and, for kTraining, one kParameterGradient tensor for each parameter. The
-// loss is seeded with the SUM over samples: gradients are sums, never means.
+// The graph with the loss over graph.logits and, for kTraining, one kParameterGradient tensor for each
+// parameter. The loss is seeded with the SUM over samples: gradients are sums, never means.
 base::Result<Graph> differentiate(Graph graph, PlanMode mode);
 
 }  // namespace evenkeel::trainer

@@ -24,13 +24,14 @@ Node* fusable_producer(Graph& graph, TensorId tensor) {
 
 Graph fuse_linear_relu(Graph graph) {
   for (std::size_t i = 0; i < graph.nodes.size();) {
-    Node* linear = graph.nodes[i].op == OpKind::kRelu ? fusable_producer(graph, graph.nodes[i].inputs[0]) : nullptr;
+    Node* linear =
+        graph.nodes[i].op == OpKind::kRelu ? fusable_producer(graph, graph.nodes[i].inputs[0]) : nullptr;
     if (linear == nullptr) {
       ++i;
       continue;
     }
-    // The linear takes over the activation's output, so whoever read that goes on reading it; the tensor in between has
-    // neither maker nor reader any more and gets no memory.
+    // The linear takes over the activation's output, so whoever read that goes on reading it; the tensor in
+    // between has neither maker nor reader any more and gets no memory.
     linear->fused_relu = true;
     linear->outputs = graph.nodes[i].outputs;
     graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i));

@@ -5,7 +5,8 @@
 
 namespace evenkeel::trainer {
 
-// kLinear followed by a kRelu that alone reads it becomes one kLinear with fused_relu (before differentiate()).
+// kLinear followed by a kRelu that alone reads it becomes one kLinear with fused_relu (before
+// differentiate()).
 Graph fuse_linear_relu(Graph graph);
 
 }  // namespace evenkeel::trainer

@@ -14,7 +14,8 @@ Error shape_error(const std::string& layer, const std::string& what) {
 }
 
 // y = op(x), for operators with one tensor in and one out.
-TensorId add_unary(Graph& graph, OpKind op, const std::string& layer, TensorId x, Shape shape, const char* suffix) {
+TensorId add_unary(Graph& graph, OpKind op, const std::string& layer, TensorId x, Shape shape,
+                   const char* suffix) {
   Tensor output;
   output.name = layer + suffix;
   output.shape = std::move(shape);
@@ -63,14 +64,22 @@ Result<std::int64_t> element_count(const Shape& shape, std::int64_t batch) {
 
 const char* op_name(OpKind op) {
   switch (op) {
-    case OpKind::kFlatten: return "Flatten";
-    case OpKind::kLinear: return "Linear";
-    case OpKind::kRelu: return "Relu";
-    case OpKind::kSoftmaxCrossEntropy: return "SoftmaxCrossEntropy";
-    case OpKind::kReluBackward: return "ReluBackward";
-    case OpKind::kLinearBackwardData: return "LinearBackwardData";
-    case OpKind::kLinearBackwardWeights: return "LinearBackwardWeights";
-    case OpKind::kReshapeBackward: return "ReshapeBackward";
+    case OpKind::kFlatten:
+      return "Flatten";
+    case OpKind::kLinear:
+      return "Linear";
+    case OpKind::kRelu:
+      return "Relu";
+    case OpKind::kSoftmaxCrossEntropy:
+      return "SoftmaxCrossEntropy";
+    case OpKind::kReluBackward:
+      return "ReluBackward";
+    case OpKind::kLinearBackwardData:
+      return "LinearBackwardData";
+    case OpKind::kLinearBackwardWeights:
+      return "LinearBackwardWeights";
+    case OpKind::kReshapeBackward:
+      return "ReshapeBackward";
   }
   return "?";
 }
@@ -96,7 +105,8 @@ std::int64_t Graph::parameter_count() const {
 
 Result<TensorId> add_input(Graph& graph, Shape sample_shape) {
   for (const std::int64_t dim : sample_shape) {
-    if (dim < 1) return Error{ErrorCode::kInvalidInput, "samples of shape " + to_text(sample_shape) + " hold nothing"};
+    if (dim < 1)
+      return Error{ErrorCode::kInvalidInput, "samples of shape " + to_text(sample_shape) + " hold nothing"};
   }
   Tensor input;
   input.name = "input";
@@ -121,11 +131,13 @@ Result<TensorId> add_linear(Graph& graph, const std::string& layer, TensorId x, 
                             InitializerKind kernel_initializer) {
   const Shape in = graph.at(x).shape;
   if (in.size() != 2) {
-    return shape_error(layer, "dense takes (N, features), but gets " + to_text(in) + ": put a flatten layer before it");
+    return shape_error(
+        layer, "dense takes (N, features), but gets " + to_text(in) + ": put a flatten layer before it");
   }
   constexpr std::int64_t kMaxUnits = std::int64_t{1} << 24;  // a typo, not a layer
   if (units < 1 || units > kMaxUnits) {
-    return shape_error(layer, "units is " + std::to_string(units) + ", must be 1 to " + std::to_string(kMaxUnits));
+    return shape_error(layer,
+                       "units is " + std::to_string(units) + ", must be 1 to " + std::to_string(kMaxUnits));
   }
   const TensorId kernel = add_parameter(graph, layer + ".kernel", {in[1], units});
   Tensor& k = graph.tensors[static_cast<std::size_t>(kernel)];

@@ -1,6 +1,6 @@
-// The intermediate form between a model and a plan: tensors with shapes, operators (nodes) in topological order. Built
-// by trainer/model, grown by autodiff.h, rewritten by fusion.h, compiled by plan.h. The batch is symbolic here, so one
-// graph serves every local batch size. Values; no thread rules.
+// The intermediate form between a model and a plan: tensors with shapes, operators (nodes) in topological
+// order. Built by trainer/model, grown by autodiff.h, rewritten by fusion.h, compiled by plan.h. The batch is
+// symbolic here, so one graph serves every local batch size. Values; no thread rules.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,8 @@ enum class OpKind {
   kFlatten,                // x (N, ...) -> y (N, L); a view, moves nothing
   kLinear,                 // x (N, L), kernel (L, M)[, bias (M)] -> y (N, M); with fused_relu y = max(0, .)
   kRelu,                   // x (N, ...) -> y
-  kSoftmaxCrossEntropy,    // z (N, K) -> dz (N, K) = softmax - onehot (training), or nothing; sums of loss, correct
+  kSoftmaxCrossEntropy,    // z (N, K) -> dz (N, K) = softmax - onehot (training), or nothing; sums of loss,
+                           // correct
   kReluBackward,           // y (N, ...), dy -> dx = dy where y > 0
   kLinearBackwardData,     // dy (N, M), kernel (L, M) -> dx (N, L)
   kLinearBackwardWeights,  // x (N, L), dy (N, M) -> dkernel (L, M)[, dbias (M)]
@@ -81,12 +82,13 @@ struct Graph {
   std::int64_t parameter_count() const;
 };
 
-// Adders of forward operators: infer the output's shape or say why not, naming layer and shapes (kInvalidInput).
+// Adders of forward operators: infer the output's shape or say why not, naming layer and shapes
+// (kInvalidInput).
 base::Result<TensorId> add_input(Graph& graph, Shape sample_shape);
 base::Result<TensorId> add_flatten(Graph& graph, const std::string& layer, TensorId x);
 enum class Bias { kNone, kZeros };
-base::Result<TensorId> add_linear(Graph& graph, const std::string& layer, TensorId x, std::int64_t units, Bias bias,
-                                  InitializerKind kernel_initializer);
+base::Result<TensorId> add_linear(Graph& graph, const std::string& layer, TensorId x, std::int64_t units,
+                                  Bias bias, InitializerKind kernel_initializer);
 base::Result<TensorId> add_relu(Graph& graph, const std::string& layer, TensorId x);
 
 }  // namespace evenkeel::trainer

@@ -15,14 +15,20 @@ using base::ErrorCode;
 using base::Result;
 using plan_internal::align_up;
 
-constexpr auto index(Arena arena) { return static_cast<std::size_t>(arena); }
+constexpr auto index(Arena arena) {
+  return static_cast<std::size_t>(arena);
+}
 
 Arena arena_of(TensorRole role) {
   switch (role) {
-    case TensorRole::kInput: return Arena::kExternal;
-    case TensorRole::kParameter: return Arena::kParameters;
-    case TensorRole::kParameterGradient: return Arena::kGradients;
-    case TensorRole::kActivation: break;
+    case TensorRole::kInput:
+      return Arena::kExternal;
+    case TensorRole::kParameter:
+      return Arena::kParameters;
+    case TensorRole::kParameterGradient:
+      return Arena::kGradients;
+    case TensorRole::kActivation:
+      break;
   }
   return Arena::kActivations;
 }
@@ -51,17 +57,21 @@ std::int64_t flop_of(const Plan& plan, const PlanStep& step) {
   const auto last_dim = [&](TensorId id) { return plan.tensors[static_cast<std::size_t>(id)].shape.back(); };
   switch (step.op) {
     case OpKind::kFlatten:
-    case OpKind::kReshapeBackward: return 0;
+    case OpKind::kReshapeBackward:
+      return 0;
     case OpKind::kLinear:
       return 2 * elements(plan, step.outputs[0]) * last_dim(step.inputs[0]) +
              elements(plan, step.outputs[0]) * (step.fused_relu + (step.inputs.size() > 2));
-    case OpKind::kLinearBackwardData: return 2 * elements(plan, step.outputs[0]) * last_dim(step.inputs[0]);
+    case OpKind::kLinearBackwardData:
+      return 2 * elements(plan, step.outputs[0]) * last_dim(step.inputs[0]);
     case OpKind::kLinearBackwardWeights:
       return 2 * elements(plan, step.inputs[0]) * last_dim(step.inputs[1]) +
              (step.outputs.size() > 1 ? elements(plan, step.inputs[1]) : 0);
     case OpKind::kRelu:
-    case OpKind::kReluBackward: return elements(plan, step.outputs[0]);
-    case OpKind::kSoftmaxCrossEntropy: return 5 * elements(plan, step.inputs[0]);
+    case OpKind::kReluBackward:
+      return elements(plan, step.outputs[0]);
+    case OpKind::kSoftmaxCrossEntropy:
+      return 5 * elements(plan, step.inputs[0]);
   }
   return 0;
 }
@@ -98,13 +108,15 @@ std::vector<TensorId> completion_order(const Graph& training) {
   std::vector<TensorId> order;
   for (const Node& node : training.nodes) {
     for (const TensorId output : node.outputs) {
-      if (training.at(output).role == TensorRole::kParameterGradient) order.push_back(training.at(output).parameter);
+      if (training.at(output).role == TensorRole::kParameterGradient)
+        order.push_back(training.at(output).parameter);
     }
   }
   return order;
 }
 
-// Arenas 1, 3 and 4: one layout for all of them, and the same for training and evaluation plans of every batch.
+// Arenas 1, 3 and 4: one layout for all of them, and the same for training and evaluation plans of every
+// batch.
 base::Status lay_out_parameters(const Graph& forward, const Graph& training, Plan& plan) {
   const std::vector<TensorId> order = completion_order(training);
   const std::vector<TensorId> parameters = forward.parameters();
@@ -152,7 +164,8 @@ void place_gradients(const Graph& graph, Plan& plan) {
 Result<std::uint64_t> bucket_bytes(double bucket_mib) {
   if (bucket_mib == 0) return kDefaultBucketBytes;
   if (!(bucket_mib > 0 && bucket_mib <= 4096)) {
-    return Error{ErrorCode::kInvalidInput, "strategy.bucketMiB is " + std::to_string(bucket_mib) + ", must be 0 to 4096"};
+    return Error{ErrorCode::kInvalidInput,
+                 "strategy.bucketMiB is " + std::to_string(bucket_mib) + ", must be 0 to 4096"};
   }
   return static_cast<std::uint64_t>(std::llround(bucket_mib * 1048576.0));
 }
@@ -169,7 +182,8 @@ std::uint64_t Plan::total_bytes() const {
 }
 
 Result<Plan> compile_plan(const Graph& graph, std::int64_t batch, PlanMode mode, const PlanOptions& options) {
-  if (batch < 0) return Error{ErrorCode::kInvalidInput, "a batch of " + std::to_string(batch) + " samples cannot be"};
+  if (batch < 0)
+    return Error{ErrorCode::kInvalidInput, "a batch of " + std::to_string(batch) + " samples cannot be"};
   EVENKEEL_ASSIGN(const std::uint64_t bucket, bucket_bytes(options.bucket_mib));
   const Graph forward = fuse_linear_relu(graph);
   EVENKEEL_ASSIGN(const Graph training, differentiate(forward, PlanMode::kTraining));
@@ -198,11 +212,12 @@ base::Status check_memory(const Plan& plan, std::uint64_t other_bytes, std::uint
   if (limit_bytes == 0 || needed <= limit_bytes) return {};
   const auto mib = [](std::uint64_t bytes) { return std::to_string((bytes + 1048575) / 1048576) + " MiB"; };
   return Error{ErrorCode::kInvalidInput,
-               "out of memory before the start: the plan for a local batch of " + std::to_string(plan.batch) + " needs " +
-                   mib(needed) + " (parameters " + mib(plan.arena_bytes[0]) + ", gradients " + mib(plan.arena_bytes[2]) +
-                   ", optimizer " + mib(plan.arena_bytes[3]) + ", activations and workspace " +
-                   mib(plan.arena_bytes[4]) + ", data and the rest " + mib(other_bytes) + "), but the limit (" +
-                   limit_source + ") is " + mib(limit_bytes) + ": make the batch or the model smaller, or the limit larger"};
+               "out of memory before the start: the plan for a local batch of " + std::to_string(plan.batch) +
+                   " needs " + mib(needed) + " (parameters " + mib(plan.arena_bytes[0]) + ", gradients " +
+                   mib(plan.arena_bytes[2]) + ", optimizer " + mib(plan.arena_bytes[3]) +
+                   ", activations and workspace " + mib(plan.arena_bytes[4]) + ", data and the rest " +
+                   mib(other_bytes) + "), but the limit (" + limit_source + ") is " + mib(limit_bytes) +
+                   ": make the batch or the model smaller, or the limit larger"};
 }
 
 }  // namespace evenkeel::trainer

@@ -1,6 +1,7 @@
-// The compiled step: arenas in bytes, a list of steps over them, gradient buckets. A value that prints itself; made before
-// anything is allocated. One plan for each local batch size; all plans of a model have the same arenas 1 to 4, so they
-// share them, and arena 5 is as large as the largest asks. Executed by trainer/backend. Pure.
+// The compiled step: arenas in bytes, a list of steps over them, gradient buckets. A value that prints
+// itself; made before anything is allocated. One plan for each local batch size; all plans of a model have
+// the same arenas 1 to 4, so they share them, and arena 5 is as large as the largest asks. Executed by
+// trainer/backend. Pure.
 #pragma once
 
 #include <array>
@@ -14,9 +15,9 @@
 
 namespace evenkeel::trainer {
 
-// One allocation each, kArenaAlignment bytes. Arenas 1, 3 and every slot of 4 have one common layout: a parameter, its
-// gradient and its optimizer state lie at the same offset, in the order in which backward completes the gradients. So
-// the optimizer is one pass, and every bucket is a slice.
+// One allocation each, kArenaAlignment bytes. Arenas 1, 3 and every slot of 4 have one common layout: a
+// parameter, its gradient and its optimizer state lie at the same offset, in the order in which backward
+// completes the gradients. So the optimizer is one pass, and every bucket is a slice.
 enum class Arena {
   kParameters = 0,   // 1: fp32 master
   kComputeCopy = 1,  // 2: low-precision copy; empty in fp32
@@ -102,11 +103,13 @@ struct Plan {
   std::uint64_t total_bytes() const;
 };
 
-// graph: forward only, as trainer/model makes it. batch 0 is a plan without memory or work: such a rank sends zeros.
-base::Result<Plan> compile_plan(const Graph& graph, std::int64_t batch, PlanMode mode, const PlanOptions& options);
+// graph: forward only, as trainer/model makes it. batch 0 is a plan without memory or work: such a rank sends
+// zeros.
+base::Result<Plan> compile_plan(const Graph& graph, std::int64_t batch, PlanMode mode,
+                                const PlanOptions& options);
 
-// Out of memory before anything is allocated. limit_bytes 0 = unknown, always ok. `limit_source` names it: "cgroup".
-// other_bytes: what the process needs beside the arenas (the data set).
+// Out of memory before anything is allocated. limit_bytes 0 = unknown, always ok. `limit_source` names it:
+// "cgroup". other_bytes: what the process needs beside the arenas (the data set).
 base::Status check_memory(const Plan& plan, std::uint64_t other_bytes, std::uint64_t limit_bytes,
                           const std::string& limit_source);
 

@@ -6,7 +6,8 @@
 namespace evenkeel::trainer::plan_internal {
 namespace {
 
-// One slice per step that completes gradients. The layout follows the order of completion, so slices of successive steps touch.
+// One slice per step that completes gradients. The layout follows the order of completion, so slices of
+// successive steps touch.
 std::vector<Bucket> slices_by_step(const Plan& plan) {
   std::vector<Bucket> slices;
   for (std::size_t s = static_cast<std::size_t>(plan.backward_begin); s < plan.steps.size(); ++s) {
@@ -29,7 +30,8 @@ void append_pieces(const Bucket& slice, std::uint64_t limit, std::vector<Bucket>
   const std::uint64_t pieces = cut ? (slice.elements + limit - 1) / limit : 1;
   const std::uint64_t piece = ((slice.elements + pieces - 1) / pieces + kStep - 1) / kStep * kStep;
   for (std::uint64_t at = 0; at < slice.elements; at += piece) {
-    buckets.push_back({slice.offset_elements + at, std::min(piece, slice.elements - at), slice.ready_after_step});
+    buckets.push_back(
+        {slice.offset_elements + at, std::min(piece, slice.elements - at), slice.ready_after_step});
   }
 }
 

@@ -30,15 +30,18 @@ std::vector<LayerHash> layer_hashes(const Plan& plan) {
       const auto p = std::ranges::find(plan.parameters, id, &PlanParameter::tensor);
       if (p != plan.parameters.end()) layer.summary += parameter_text(*p);
     }
-    if (step.op == OpKind::kSoftmaxCrossEntropy) layer.summary += " of " + std::to_string(plan.classes) + " classes";
-    if (step.op == OpKind::kFlatten) layer.summary += " of " + std::to_string(plan.input_features) + " features";
+    if (step.op == OpKind::kSoftmaxCrossEntropy)
+      layer.summary += " of " + std::to_string(plan.classes) + " classes";
+    if (step.op == OpKind::kFlatten)
+      layer.summary += " of " + std::to_string(plan.input_features) + " features";
   }
   LayerHash& buckets = entry(layers, "buckets");
   for (const Bucket& b : plan.buckets) {
     buckets.summary += (buckets.summary.empty() ? "" : ", ") + std::to_string(b.offset_elements) + "+" +
                        std::to_string(b.elements);
   }
-  for (LayerHash& layer : layers) layer.hash = base::sha256_hex(layer.layer + "\n" + layer.summary).substr(0, 16);
+  for (LayerHash& layer : layers)
+    layer.hash = base::sha256_hex(layer.layer + "\n" + layer.summary).substr(0, 16);
   return layers;
 }
 
@@ -52,8 +55,8 @@ std::string describe_difference(const std::vector<LayerHash>& ours, const std::v
   const std::size_t common = std::min(ours.size(), theirs.size());
   for (std::size_t i = 0; i < common; ++i) {
     if (ours[i].layer == theirs[i].layer && ours[i].hash == theirs[i].hash) continue;
-    return "the models differ at layer " + ours[i].layer + ": here " + ours[i].layer + " [" + ours[i].summary +
-           "], there " + theirs[i].layer + " [" + theirs[i].summary + "]";
+    return "the models differ at layer " + ours[i].layer + ": here " + ours[i].layer + " [" +
+           ours[i].summary + "], there " + theirs[i].layer + " [" + theirs[i].summary + "]";
   }
   if (ours.size() == theirs.size()) return "";
   const bool more_here = ours.size() > common;

@@ -1,5 +1,5 @@
-// What two ranks must have in common to add their gradients: operators, parameters, buckets; not the local batch. One
-// hash for each layer, so that a mismatch can name the layer. Used by the rendezvous. Pure.
+// What two ranks must have in common to add their gradients: operators, parameters, buckets; not the local
+// batch. One hash for each layer, so that a mismatch can name the layer. Used by the rendezvous. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Offsets of arena 5: greedy by size, best fit. Two tensors may lie on the same bytes when no step needs both.
+// Offsets of arena 5: greedy by size, best fit. Two tensors may lie on the same bytes when no step needs
+// both.
 #include <algorithm>
 
 #include "trainer/graph/plan_internal.h"
@@ -13,10 +14,14 @@ struct Block {
   int first_step = 0;
   int last_step = 0;
 
-  bool meets(const Block& other) const { return first_step <= other.last_step && other.first_step <= last_step; }
+  bool meets(const Block& other) const {
+    return first_step <= other.last_step && other.first_step <= last_step;
+  }
 };
 
-PlanTensor& tensor_of(Plan& plan, TensorId id) { return plan.tensors[static_cast<std::size_t>(id)]; }
+PlanTensor& tensor_of(Plan& plan, TensorId id) {
+  return plan.tensors[static_cast<std::size_t>(id)];
+}
 
 void find_lifetimes(Plan& plan) {
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
@@ -35,13 +40,18 @@ TensorId reusable_input(const PlanStep& step) {
     case OpKind::kFlatten:
     case OpKind::kReshapeBackward:
     case OpKind::kRelu:
-    case OpKind::kSoftmaxCrossEntropy: return step.inputs[0];
-    case OpKind::kReluBackward: return step.inputs[1];
-    default: return kNoTensor;
+    case OpKind::kSoftmaxCrossEntropy:
+      return step.inputs[0];
+    case OpKind::kReluBackward:
+      return step.inputs[1];
+    default:
+      return kNoTensor;
   }
 }
 
-bool is_view(OpKind op) { return op == OpKind::kFlatten || op == OpKind::kReshapeBackward; }
+bool is_view(OpKind op) {
+  return op == OpKind::kFlatten || op == OpKind::kReshapeBackward;
+}
 
 TensorId root_of(const Plan& plan, TensorId id) {
   while (plan.tensors[static_cast<std::size_t>(id)].shares_with != kNoTensor) {
@@ -50,7 +60,8 @@ TensorId root_of(const Plan& plan, TensorId id) {
   return id;
 }
 
-// Views always share; in-place operators only where nobody reads the old content later, and never in the caller's memory.
+// Views always share; in-place operators only where nobody reads the old content later, and never in the
+// caller's memory.
 void share(Plan& plan) {
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
@@ -70,7 +81,8 @@ std::vector<Block> blocks_to_place(const Plan& plan) {
   std::vector<Block> blocks;
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     const PlanTensor& t = plan.tensors[i];
-    if (t.arena != Arena::kActivations || t.shares_with != kNoTensor || t.first_step < 0 || t.size_bytes == 0) continue;
+    if (t.arena != Arena::kActivations || t.shares_with != kNoTensor || t.first_step < 0 || t.size_bytes == 0)
+      continue;
     blocks.push_back({static_cast<TensorId>(i), 0, align_up(t.size_bytes), t.first_step, t.last_step});
   }
   std::ranges::stable_sort(blocks, std::ranges::greater{}, &Block::size);
@@ -108,7 +120,8 @@ std::uint64_t place_activations(Plan& plan) {
   }
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     PlanTensor& t = plan.tensors[i];
-    if (t.shares_with != kNoTensor) t.offset_bytes = tensor_of(plan, root_of(plan, static_cast<TensorId>(i))).offset_bytes;
+    if (t.shares_with != kNoTensor)
+      t.offset_bytes = tensor_of(plan, root_of(plan, static_cast<TensorId>(i))).offset_bytes;
   }
   return total;
 }

@@ -17,11 +17,13 @@ Graph mlp(const Shape& sample, const std::vector<std::int64_t>& hidden) {
     x = add_linear(graph, name, x, units, Bias::kZeros, InitializerKind::kHeNormal).value();
     x = add_relu(graph, name, x).value();
   }
-  (void)add_linear(graph, "dense_" + std::to_string(++n), x, 10, Bias::kZeros, InitializerKind::kHeNormal).value();
+  (void)add_linear(graph, "dense_" + std::to_string(++n), x, 10, Bias::kZeros, InitializerKind::kHeNormal)
+      .value();
   return graph;
 }
 
-Plan plan_of(const Graph& graph, std::int64_t batch, PlanMode mode = PlanMode::kTraining, PlanOptions options = {}) {
+Plan plan_of(const Graph& graph, std::int64_t batch, PlanMode mode = PlanMode::kTraining,
+             PlanOptions options = {}) {
   return compile_plan(graph, batch, mode, options).value();
 }
 
@@ -33,7 +35,8 @@ TEST(Plan, arenas_of_the_preset_have_the_expected_bytes) {
   EXPECT_EQ(plan.arena_bytes[1], 0u);
   EXPECT_EQ(plan.arena_bytes[2], padded);
   EXPECT_EQ(plan.arena_bytes[3], padded);
-  // Two hidden activations and, in backward, the gradient of one of them at a time; the features are the caller's.
+  // Two hidden activations and, in backward, the gradient of one of them at a time; the features are the
+  // caller's.
   const std::uint64_t hidden = 128 * 512 * 4;
   EXPECT_LE(plan.arena_bytes[4], 4 * hidden);
   EXPECT_GE(plan.arena_bytes[4], 3 * hidden);
@@ -47,18 +50,23 @@ TEST(Plan, counts_flop_of_three_matrix_products_a_layer_less_one) {
   EXPECT_LE(plan.flop, products + products / 100);
 }
 
-// The property that makes arena 5 right: no two tensors that are alive at the same step overlap, unless one is the other's view.
+// The property that makes arena 5 right: no two tensors that are alive at the same step overlap, unless one
+// is the other's view.
 TEST(Plan, tensors_alive_together_never_overlap) {
-  for (const auto& hidden : std::vector<std::vector<std::int64_t>>{{}, {7}, {512, 512}, {3, 900, 5, 64, 64, 1}}) {
+  for (const auto& hidden :
+       std::vector<std::vector<std::int64_t>>{{}, {7}, {512, 512}, {3, 900, 5, 64, 64, 1}}) {
     for (const PlanMode mode : {PlanMode::kTraining, PlanMode::kEvaluation}) {
       const Plan plan = plan_of(mlp({5, 3}, hidden), 33, mode);
       for (std::size_t a = 0; a < plan.tensors.size(); ++a) {
         for (std::size_t b = 0; b < a; ++b) {
           const PlanTensor &s = plan.tensors[a], &t = plan.tensors[b];
-          if (s.arena != Arena::kActivations || t.arena != Arena::kActivations || s.first_step < 0 || t.first_step < 0) continue;
+          if (s.arena != Arena::kActivations || t.arena != Arena::kActivations || s.first_step < 0 ||
+              t.first_step < 0)
+            continue;
           if (s.shares_with != kNoTensor || t.shares_with != kNoTensor) continue;
           const bool together = s.first_step <= t.last_step && t.first_step <= s.last_step;
-          const bool overlap = s.offset_bytes < t.offset_bytes + t.size_bytes && t.offset_bytes < s.offset_bytes + s.size_bytes;
+          const bool overlap = s.offset_bytes < t.offset_bytes + t.size_bytes &&
+                               t.offset_bytes < s.offset_bytes + s.size_bytes;
           EXPECT_FALSE(together && overlap) << s.name << " and " << t.name;
           EXPECT_LE(s.offset_bytes + s.size_bytes, plan.arena_bytes[4]);
         }
@@ -165,14 +173,16 @@ TEST(Plan, memory_is_checked_with_numbers) {
 TEST(Plan, sizes_beyond_counting_are_errors) {
   Graph graph;
   const TensorId x = add_input(graph, {std::int64_t{1} << 40}).value();
-  EXPECT_FALSE(add_linear(graph, "a", x, std::int64_t{1} << 24, Bias::kNone, InitializerKind::kHeNormal).ok());
+  EXPECT_FALSE(
+      add_linear(graph, "a", x, std::int64_t{1} << 24, Bias::kNone, InitializerKind::kHeNormal).ok());
   EXPECT_FALSE(compile_plan(mlp({28, 28}, {512}), std::int64_t{1} << 60, PlanMode::kTraining, {}).ok());
   EXPECT_FALSE(compile_plan(mlp({28, 28}, {512}), -1, PlanMode::kTraining, {}).ok());
 }
 
 TEST(Plan, prints_arenas_buckets_tensors_and_steps) {
   const std::string text = to_text(plan_of(mlp({28, 28}, {512, 512}), 128));
-  for (const char* part : {"669706 parameters", "arenas", "gradients", "buckets", "dense_1.kernel", "(784, 512)", "LinearBackwardWeights", "+ReLU"}) {
+  for (const char* part : {"669706 parameters", "arenas", "gradients", "buckets", "dense_1.kernel",
+                           "(784, 512)", "LinearBackwardWeights", "+ReLU"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }
@@ -198,7 +208,8 @@ TEST(PlanHash, other_buckets_are_another_plan) {
   PlanOptions options;
   options.bucket_mib = 0.01;
   const Graph graph = mlp({28, 28}, {64});
-  const auto text = describe_difference(layer_hashes(plan_of(graph, 1)), layer_hashes(plan_of(graph, 1, PlanMode::kTraining, options)));
+  const auto text = describe_difference(layer_hashes(plan_of(graph, 1)),
+                                        layer_hashes(plan_of(graph, 1, PlanMode::kTraining, options)));
   EXPECT_NE(text.find("buckets"), std::string::npos) << text;
 }
 

@@ -18,18 +18,28 @@ std::string line(const char* format, Args... args) {
 
 const char* arena_name(Arena arena) {
   switch (arena) {
-    case Arena::kParameters: return "parameters";
-    case Arena::kComputeCopy: return "compute copy";
-    case Arena::kGradients: return "gradients";
-    case Arena::kOptimizer: return "optimizer";
-    case Arena::kActivations: return "activations";
-    case Arena::kExternal: return "input";
+    case Arena::kParameters:
+      return "parameters";
+    case Arena::kComputeCopy:
+      return "compute copy";
+    case Arena::kGradients:
+      return "gradients";
+    case Arena::kOptimizer:
+      return "optimizer";
+    case Arena::kActivations:
+      return "activations";
+    case Arena::kExternal:
+      return "input";
   }
   return "?";
 }
 
-unsigned long long ull(std::uint64_t value) { return value; }
-long long ll(std::int64_t value) { return value; }
+unsigned long long ull(std::uint64_t value) {
+  return value;
+}
+long long ll(std::int64_t value) {
+  return value;
+}
 
 std::string arenas_text(const Plan& plan) {
   std::string text = "arenas\n";
@@ -46,9 +56,10 @@ std::string buckets_text(const Plan& plan) {
   std::string text = "buckets (slices of the gradient arena, in order of completion)\n";
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
     const Bucket& b = plan.buckets[i];
-    text += line("  %3zu  bytes %12llu .. %12llu  (%llu)  ready after step %d", i, ull(b.offset_elements * sizeof(float)),
-                 ull((b.offset_elements + b.elements) * sizeof(float)), ull(b.elements * sizeof(float)),
-                 b.ready_after_step);
+    text +=
+        line("  %3zu  bytes %12llu .. %12llu  (%llu)  ready after step %d", i,
+             ull(b.offset_elements * sizeof(float)), ull((b.offset_elements + b.elements) * sizeof(float)),
+             ull(b.elements * sizeof(float)), b.ready_after_step);
   }
   return text;
 }
@@ -58,8 +69,8 @@ std::string tensors_text(const Plan& plan) {
   for (const PlanTensor& t : plan.tensors) {
     if (t.first_step < 0 && t.last_step < 0) continue;  // fused away
     text += line("  %-26s %-16s %-12s offset %10llu  bytes %10llu  steps %d..%d", t.name.c_str(),
-                 to_text(t.shape).c_str(), arena_name(t.arena), ull(t.offset_bytes), ull(t.size_bytes), t.first_step,
-                 t.last_step);
+                 to_text(t.shape).c_str(), arena_name(t.arena), ull(t.offset_bytes), ull(t.size_bytes),
+                 t.first_step, t.last_step);
   }
   return text;
 }
@@ -69,8 +80,8 @@ std::string steps_text(const Plan& plan) {
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& s = plan.steps[i];
     text += line("  %3zu %-8s %-22s %-14s %14lld FLOP %12lld bytes%s", i,
-                 s.phase == Phase::kForward ? "forward" : "backward", op_name(s.op), s.layer.c_str(), ll(s.flop),
-                 ll(s.moved_bytes), s.fused_relu ? "  +ReLU" : "");
+                 s.phase == Phase::kForward ? "forward" : "backward", op_name(s.op), s.layer.c_str(),
+                 ll(s.flop), ll(s.moved_bytes), s.fused_relu ? "  +ReLU" : "");
   }
   return text;
 }

@@ -26,7 +26,9 @@ constexpr std::int64_t kPeriodUs = 100000;  // the kernel's default, and Kuberne
 constexpr std::int64_t kMinQuotaUs = 1000;  // the kernel's floor
 constexpr char kPrefix[] = "evenkeel-local-";
 
-std::string reason() { return std::generic_category().message(errno); }
+std::string reason() {
+  return std::generic_category().message(errno);
+}
 
 // The kernel's control files want one write, and know no fsync.
 Status write_control(const std::string& path, const std::string& text) {
@@ -48,7 +50,9 @@ std::string read_control(const std::string& path) {
   return got > 0 ? std::string(text.data(), static_cast<std::size_t>(got)) : "";
 }
 
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
 
 Status make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
@@ -72,7 +76,8 @@ void remove_left_behind(const std::string& parent) {
     if (name.rfind(kPrefix, 0) != 0) continue;
     const int pid = std::atoi(name.c_str() + sizeof kPrefix - 1);
     if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) continue;
-    for (const std::string& rank : folders_in(parent + "/" + name)) ::rmdir((parent + "/" + name + "/" + rank).c_str());
+    for (const std::string& rank : folders_in(parent + "/" + name))
+      ::rmdir((parent + "/" + name + "/" + rank).c_str());
     ::rmdir((parent + "/" + name).c_str());
   }
 }
@@ -114,7 +119,8 @@ base::Result<std::unique_ptr<CpuCgroups>> CpuCgroups::make(const std::string& ro
 base::Result<std::string> CpuCgroups::limit(int rank, double cores) {
   const std::string folder = folder_of(rank);
   EVENKEEL_TRY(make_folder(folder));
-  const std::int64_t quota = std::max(kMinQuotaUs, static_cast<std::int64_t>(std::llround(cores * static_cast<double>(kPeriodUs))));
+  const std::int64_t quota =
+      std::max(kMinQuotaUs, static_cast<std::int64_t>(std::llround(cores * static_cast<double>(kPeriodUs))));
   if (version_ == Version::kTwo) {
     EVENKEEL_TRY(write_control(folder + "/cpu.max", std::to_string(quota) + " " + std::to_string(kPeriodUs)));
   } else {
@@ -147,8 +153,8 @@ std::optional<CpuUse> CpuCgroups::read(int rank) const {
   return use;
 }
 
-// Empty by now: its processes have ended. A folder that another process entered stays, and is named by rmdir's failure
-// to nobody: there is nothing to do about it here.
+// Empty by now: its processes have ended. A folder that another process entered stays, and is named by
+// rmdir's failure to nobody: there is nothing to do about it here.
 CpuCgroups::~CpuCgroups() {
   for (const auto& [rank, cores] : limits_) ::rmdir(folder_of(rank).c_str());
   ::rmdir(folder_.c_str());

@@ -1,5 +1,5 @@
-// CPU limits for local workers by cgroups, version 1 or 2, where this process may make them (root). One folder for the
-// run, one below it for each rank; all are removed with this object. Not thread safe.
+// CPU limits for local workers by cgroups, version 1 or 2, where this process may make them (root). One
+// folder for the run, one below it for each rank; all are removed with this object. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,15 @@ struct CpuUse {
 
 class CpuCgroups {
  public:
-  // `root`: "/sys/fs/cgroup". The run's folder is named after this process; folders of runs that were killed are removed.
-  // kUnsupported or kPermissionDenied where limits cannot be set here.
+  // `root`: "/sys/fs/cgroup". The run's folder is named after this process; folders of runs that were killed
+  // are removed. kUnsupported or kPermissionDenied where limits cannot be set here.
   static base::Result<std::unique_ptr<CpuCgroups>> make(const std::string& root);
   ~CpuCgroups();
   CpuCgroups(const CpuCgroups&) = delete;
   CpuCgroups& operator=(const CpuCgroups&) = delete;
 
-  // A folder with this limit; the file into which the worker writes its process id before it becomes the trainer.
+  // A folder with this limit; the file into which the worker writes its process id before it becomes the
+  // trainer.
   base::Result<std::string> limit(int rank, double cores);
   // As the kernel has it now; absent: no limit was set for the rank.
   std::optional<CpuUse> read(int rank) const;

@@ -20,18 +20,22 @@ using base::Status;
 
 constexpr char kHost[] = "127.0.0.1";
 constexpr base::Duration kPoll = std::chrono::milliseconds(500);
-// After a worker has failed: the coordinator sees its connection close and tells the others. Before all have joined it
-// would wait for a replacement, which only a cluster sends.
+// After a worker has failed: the coordinator sees its connection close and tells the others. Before all have
+// joined it would wait for a replacement, which only a cluster sends.
 constexpr base::Duration kFailureGrace = std::chrono::seconds(5);
-// After the coordinator has ended well, beyond spec.metrics.linger; after it has not, workers have nobody to wait for.
+// After the coordinator has ended well, beyond spec.metrics.linger; after it has not, workers have nobody to
+// wait for.
 constexpr base::Duration kEndGrace = std::chrono::seconds(15);
 constexpr base::Duration kAbortGrace = std::chrono::seconds(5);
 // After SIGTERM: the steps that are planned, and a checkpoint.
 constexpr base::Duration kStopGrace = std::chrono::seconds(300);
 
-MonotonicTime now() { return base::real_clock().now(); }
+MonotonicTime now() {
+  return base::real_clock().now();
+}
 
-// Free now. Another program may take it before our child does: the child says so and the attempt is made again.
+// Free now. Another program may take it before our child does: the child says so and the attempt is made
+// again.
 Result<std::vector<std::uint16_t>> free_ports(std::size_t count) {
   std::vector<base::Listener> held;
   std::vector<std::uint16_t> ports;
@@ -59,7 +63,8 @@ class Attempt {
 
  private:
   std::string file(const std::string& name) const { return options_.directory + "/" + name; }
-  std::map<std::string, std::string> environment(const std::string& role, int rank, const std::string& name) const;
+  std::map<std::string, std::string> environment(const std::string& role, int rank,
+                                                 const std::string& name) const;
   Status start_child(const std::string& role, int rank);
   void look_at_children();
   void set_deadline(base::Duration from_now) { deadline_ = std::min(deadline_, now() + from_now); }
@@ -86,7 +91,8 @@ Status Attempt::start() {
   config_.coordinator_port = ports.back();
   ports.pop_back();
   if (options_.metrics_port_base) {
-    for (std::size_t i = 0; i < ports.size(); ++i) ports[i] = static_cast<std::uint16_t>(*options_.metrics_port_base + static_cast<int>(i));
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      ports[i] = static_cast<std::uint16_t>(*options_.metrics_port_base + static_cast<int>(i));
   }
   metrics_ports_ = std::move(ports);
   const std::string text = base::dump_json(contract::to_json(config_), 1);
@@ -97,7 +103,8 @@ Status Attempt::start() {
   return {};
 }
 
-std::map<std::string, std::string> Attempt::environment(const std::string& role, int rank, const std::string& name) const {
+std::map<std::string, std::string> Attempt::environment(const std::string& role, int rank,
+                                                        const std::string& name) const {
   using namespace contract;
   std::map<std::string, std::string> env;
   env[kEnvConfig] = file("trainer.json");
@@ -121,7 +128,8 @@ Status Attempt::start_child(const std::string& role, int rank) {
   process.argv = {options_.program, role};
   if (const auto procs = options_.cgroup_procs.find(rank); procs != options_.cgroup_procs.end()) {
     // Enters the cgroup, then becomes the trainer: it sees its limit from its first instruction.
-    process.argv = {"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", procs->second, options_.program, role};
+    process.argv = {"/bin/sh",        "-c", "echo $$ > \"$0\" && exec \"$@\"", procs->second,
+                    options_.program, role};
   }
   process.env = environment(role, rank, name);
   process.stdout_file = file(name + ".log");
@@ -144,9 +152,11 @@ void Attempt::look_at_children() {
     if (child.exit_code) continue;
     child.exit_code = child.process.exit_code();
     if (!child.exit_code) continue;
-    const bool well = *child.exit_code == 0 || *child.exit_code == static_cast<int>(contract::ExitCode::kStopped);
+    const bool well =
+        *child.exit_code == 0 || *child.exit_code == static_cast<int>(contract::ExitCode::kStopped);
     if (child.rank < 0) {
-      set_deadline(well ? kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds) : kAbortGrace);
+      set_deadline(well ? kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds)
+                        : kAbortGrace);
     } else if (*child.exit_code != 0 && !stopping_) {
       set_deadline(kFailureGrace);
     }
@@ -154,7 +164,8 @@ void Attempt::look_at_children() {
 }
 
 void Attempt::poll_report() {
-  const auto answer = base::http_get(kHost, metrics_ports_[0], contract::kReportPath, std::chrono::seconds(2), contract::kMaxReportBytes);
+  const auto answer = base::http_get(kHost, metrics_ports_[0], contract::kReportPath, std::chrono::seconds(2),
+                                     contract::kMaxReportBytes);
   if (!answer.ok() || answer->status != 200) return;  // starting, or gone
   const auto json = base::parse_json(answer->body);
   if (!json.ok()) return;
@@ -180,7 +191,8 @@ AttemptEnd Attempt::run() {
     if (!children_.front().exit_code) poll_report();
     // Ends early when the coordinator ends, or when a person presses ^C.
     if (!children_.front().exit_code) {
-      (void)children_.front().process.wait(now() + kPoll, options_.stop != nullptr && !stopping_ ? &options_.stop->waker() : nullptr);
+      (void)children_.front().process.wait(
+          now() + kPoll, options_.stop != nullptr && !stopping_ ? &options_.stop->waker() : nullptr);
     } else {
       base::real_clock().sleep_for(std::chrono::milliseconds(50));
     }
@@ -189,7 +201,8 @@ AttemptEnd Attempt::run() {
 }
 
 Result<contract::JobReport> Attempt::last_report() const {
-  EVENKEEL_ASSIGN(const std::string text, base::real_files().read(file("coordinator.end"), contract::kMaxTerminationMessageBytes));
+  EVENKEEL_ASSIGN(const std::string text,
+                  base::real_files().read(file("coordinator.end"), contract::kMaxTerminationMessageBytes));
   EVENKEEL_ASSIGN(const base::Json json, base::parse_json(text));
   return contract::decode_report(json);
 }
@@ -220,7 +233,8 @@ AttemptEnd Attempt::judge() {
   }
   if (!killed_ && end.report.failure) {
     for (const Child& child : children_) {
-      if (child.rank == end.culprit) end.reason += " (" + child.name + " ended with " + std::to_string(*child.exit_code) + ")";
+      if (child.rank == end.culprit)
+        end.reason += " (" + child.name + " ended with " + std::to_string(*child.exit_code) + ")";
     }
     return end;
   }
@@ -230,7 +244,8 @@ AttemptEnd Attempt::judge() {
     const auto words = base::real_files().read(file(child.name + ".end"), 64u << 10);
     end.culprit = child.rank;
     end.exit_code = code;
-    end.reason = child.name + ": " + (words.ok() ? contract::parse_worker_termination(*words).reason : "no reason given");
+    end.reason = child.name + ": " +
+                 (words.ok() ? contract::parse_worker_termination(*words).reason : "no reason given");
     if (code != static_cast<int>(contract::ExitCode::kTryAgain)) break;
   }
   return end;

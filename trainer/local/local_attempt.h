@@ -32,7 +32,8 @@ struct AttemptEnd {
   int culprit = -1;  // rank, or -1
   std::string reason;
   contract::JobReport report;  // the last one
-  std::string report_error;    // not empty: the coordinator left none that can be read, `report` is the last that was polled
+  std::string report_error;    // not empty: the coordinator left none that can be read, `report` is the last
+                               // that was polled
 };
 
 // Blocks until all of the attempt's processes have ended. Errors: they could not be started.

@@ -51,16 +51,19 @@ base::Result<contract::TrainingJob> local_job(Json manifest, const LocalOptions&
     Json& workers = member(member(manifest, "spec"), "workers");
     if (workers.is_object() && workers.contains("overrides") && workers["overrides"].is_array()) {
       for (Json& override : workers["overrides"]) {
-        if (!override.is_object() || !override.contains("replicas") || !override["replicas"].is_array()) continue;
+        if (!override.is_object() || !override.contains("replicas") || !override["replicas"].is_array())
+          continue;
         Json kept = Json::array();
         for (const Json& replica : override["replicas"]) {
-          if (!replica.is_number_integer() || replica.get<std::int64_t>() < *options.workers) kept.push_back(replica);
+          if (!replica.is_number_integer() || replica.get<std::int64_t>() < *options.workers)
+            kept.push_back(replica);
         }
         override["replicas"] = kept;
       }
       Json left = Json::array();
       for (const Json& override : workers["overrides"]) {
-        if (!override.is_object() || !override.contains("replicas") || !override["replicas"].empty()) left.push_back(override);
+        if (!override.is_object() || !override.contains("replicas") || !override["replicas"].empty())
+          left.push_back(override);
       }
       workers["overrides"] = left;
     }
@@ -72,7 +75,8 @@ base::Result<contract::TrainingJob> local_job(Json manifest, const LocalOptions&
 double cpu_limit_of(const contract::TrainingJobSpec& spec, int replica) {
   double limit = cores(spec.workers.shape.resources).value_or(0);
   for (const contract::WorkerOverride& override : spec.workers.overrides) {
-    if (std::find(override.replicas.begin(), override.replicas.end(), replica) == override.replicas.end()) continue;
+    if (std::find(override.replicas.begin(), override.replicas.end(), replica) == override.replicas.end())
+      continue;
     limit = cores(override.shape.resources).value_or(limit);
   }
   return limit;

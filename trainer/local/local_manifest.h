@@ -1,5 +1,5 @@
-// A manifest as it is run on this machine: the options of the command line written over it, then judged like any other.
-// Called by run_local. Pure.
+// A manifest as it is run on this machine: the options of the command line written over it, then judged like
+// any other. Called by run_local. Pure.
 #pragma once
 
 #include "base/json.h"

@@ -34,16 +34,23 @@ constexpr double kLineEverySeconds = 2;     // without a terminal
 constexpr double kRepeatEverySeconds = 30;  // the same, where nothing has happened: it lives
 constexpr double kLongestBackoffSeconds = 300;
 
-double now_s() { return base::seconds(base::real_clock().now().time_since_epoch()); }
-std::string wall_text() { return base::to_rfc3339(base::real_clock().wall_now()); }
+double now_s() {
+  return base::seconds(base::real_clock().now().time_since_epoch());
+}
+std::string wall_text() {
+  return base::to_rfc3339(base::real_clock().wall_now());
+}
 
 // A folder of our own, removed at the end unless somebody will want to read what is in it.
 class RunFolder {
  public:
   static Result<RunFolder> make() {
     const char* parent = ::getenv("TMPDIR");
-    std::string path = std::string(parent != nullptr && *parent != 0 ? parent : "/tmp") + "/evenkeel-local-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return Error{ErrorCode::kIo, "cannot make a folder " + path + "; set TMPDIR to one that can be written"};
+    std::string path =
+        std::string(parent != nullptr && *parent != 0 ? parent : "/tmp") + "/evenkeel-local-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr)
+      return Error{ErrorCode::kIo,
+                   "cannot make a folder " + path + "; set TMPDIR to one that can be written"};
     return RunFolder(path);
   }
   RunFolder(RunFolder&& other) noexcept : path_(std::exchange(other.path_, "")), keep_(other.keep_) {}
@@ -72,14 +79,17 @@ std::string host_name() {
 
 contract::RestartAction action_for(const contract::RestartSpec& restart, int exit_code) {
   for (const contract::RestartRule& rule : restart.rules) {
-    if (std::find(rule.on_exit_codes.begin(), rule.on_exit_codes.end(), exit_code) != rule.on_exit_codes.end()) return rule.action;
+    if (std::find(rule.on_exit_codes.begin(), rule.on_exit_codes.end(), exit_code) !=
+        rule.on_exit_codes.end())
+      return rule.action;
   }
   return contract::RestartAction::kRestart;
 }
 
 class LocalRun {
  public:
-  LocalRun(const LocalOptions& options, const LocalEnvironment& environment) : options_(options), environment_(environment) {}
+  LocalRun(const LocalOptions& options, const LocalEnvironment& environment)
+      : options_(options), environment_(environment) {}
   Result<int> run();
 
  private:
@@ -113,8 +123,10 @@ Result<int> LocalRun::run() {
   EVENKEEL_ASSIGN(Json manifest, load_manifest(options_.manifest, base::real_files()));
   EVENKEEL_ASSIGN(job_, local_job(std::move(manifest), options_));
   if (job_.meta.name_space.empty()) job_.meta.name_space = "local";
-  // Stable, so that the same job with the same checkpoint folder goes on where it stood: a checkpoint belongs to a UID.
-  if (job_.meta.uid.empty()) job_.meta.uid = "local-" + base::sha256_hex(job_.meta.name_space + "/" + job_.meta.name).substr(0, 16);
+  // Stable, so that the same job with the same checkpoint folder goes on where it stood: a checkpoint belongs
+  // to a UID.
+  if (job_.meta.uid.empty())
+    job_.meta.uid = "local-" + base::sha256_hex(job_.meta.name_space + "/" + job_.meta.name).substr(0, 16);
   EVENKEEL_ASSIGN(RunFolder folder, RunFolder::make());
   folder_.emplace(std::move(folder));
   EVENKEEL_TRY(write_file(folder_->path() + "/key", base::random_bytes(32)));
@@ -125,12 +137,16 @@ Result<int> LocalRun::run() {
 Result<int> LocalRun::run_attempts() {
   while (true) {
     EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt_options()));
-    if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end)) continue;
-    if (!end.report_error.empty()) out() << "warning: these are the last numbers seen, the coordinator left none: " << end.report_error << "\n";
+    if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end))
+      continue;
+    if (!end.report_error.empty())
+      out() << "warning: these are the last numbers seen, the coordinator left none: " << end.report_error
+            << "\n";
     out() << summary_text(end.report, now_s() - started_, end.exit_code);
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped)) {
       folder_->keep();
-      out() << "failed with exit code " << end.exit_code << ": " << end.reason << "\nlogs: " << folder_->path() << "\n";
+      out() << "failed with exit code " << end.exit_code << ": " << end.reason
+            << "\nlogs: " << folder_->path() << "\n";
     }
     out() << std::flush;
     EVENKEEL_TRY(write_report(end, end.exit_code));
@@ -160,7 +176,8 @@ void LocalRun::limit_cpu() {
       }
       status = procs.error();
     }
-    out() << "warning: CPU limits are not applied: " << status.error().message << " (needs root and a writable cgroup)\n";
+    out() << "warning: CPU limits are not applied: " << status.error().message
+          << " (needs root and a writable cgroup)\n";
     cgroup_procs_.clear();
     return;
   }
@@ -186,7 +203,8 @@ AttemptOptions LocalRun::attempt_options() {
   return options;
 }
 
-// The operator's rules: first replacement at once, then 1 s doubling; codes that cannot get better fail the job.
+// The operator's rules: first replacement at once, then 1 s doubling; codes that cannot get better fail the
+// job.
 bool LocalRun::try_again(const AttemptEnd& end) {
   const contract::RestartAction action = action_for(job_.spec.restart, end.exit_code);
   if (stop_requested() || action == contract::RestartAction::kFailJob) return false;
@@ -194,13 +212,15 @@ bool LocalRun::try_again(const AttemptEnd& end) {
     out() << "restart.maxRestarts (" << job_.spec.restart.max_restarts << ") is reached\n";
     return false;
   }
-  out() << "attempt " << attempt_ << " ended with exit code " << end.exit_code << " (" << end.reason << "); the job starts again\n"
+  out() << "attempt " << attempt_ << " ended with exit code " << end.exit_code << " (" << end.reason
+        << "); the job starts again\n"
         << std::flush;
   redraw_ = Redraw();
   const double pause = restarts_ == 0 ? 0 : std::min(kLongestBackoffSeconds, std::pow(2.0, restarts_ - 1));
   ++restarts_;
   ++attempt_;
-  if (environment_.stop != nullptr) return !environment_.stop->wait(base::real_clock().now() + base::from_seconds(pause));
+  if (environment_.stop != nullptr)
+    return !environment_.stop->wait(base::real_clock().now() + base::from_seconds(pause));
   base::real_clock().sleep_for(base::from_seconds(pause));
   return true;
 }
@@ -212,7 +232,8 @@ void LocalRun::show(const contract::JobReport& report) {
     out() << redraw_.frame(table_text(report, elapsed)) << std::flush;
     return;
   }
-  const std::string news = contract::stage_name(report.stage) + report.message + std::to_string(report.progress.step);
+  const std::string news =
+      contract::stage_name(report.stage) + report.message + std::to_string(report.progress.step);
   if (elapsed < next_line_ || (news == last_news_ && elapsed < next_repeat_)) return;
   next_line_ = elapsed + kLineEverySeconds;
   next_repeat_ = elapsed + kRepeatEverySeconds;
@@ -240,7 +261,9 @@ Json LocalRun::cpu_json() const {
 Status LocalRun::write_report(const AttemptEnd& end, int exit_code) {
   if (options_.report.empty()) return {};
   LocalOutcome outcome;
-  outcome.phase = exit_code == 0 ? "Succeeded" : exit_code == static_cast<int>(ExitCode::kStopped) ? "Suspended" : "Failed";
+  outcome.phase = exit_code == 0                                      ? "Succeeded"
+                  : exit_code == static_cast<int>(ExitCode::kStopped) ? "Suspended"
+                                                                      : "Failed";
   outcome.restarts = restarts_;
   outcome.start_time = started_text_;
   outcome.completion_time = wall_text();

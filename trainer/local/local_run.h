@@ -1,6 +1,6 @@
-// `evenkeel-trainer local`: one job on this machine. Coordinator and workers are child processes of the same program, told
-// what the operator would tell its pods; a lost one restarts the whole job, as in the cluster. Called by trainer/app.
-// One thread; blocks until the end. Children and cgroups never outlive it.
+// `evenkeel-trainer local`: one job on this machine. Coordinator and workers are child processes of the same
+// program, told what the operator would tell its pods; a lost one restarts the whole job, as in the cluster.
+// Called by trainer/app. One thread; blocks until the end. Children and cgroups never outlive it.
 #pragma once
 
 #include <ostream>

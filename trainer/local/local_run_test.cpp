@@ -1,5 +1,5 @@
-// The way from a manifest to children and back, with shell scripts in the place of the trainer. The real one is tested as
-// processes beside trainer/app.
+// The way from a manifest to children and back, with shell scripts in the place of the trainer. The real one
+// is tested as processes beside trainer/app.
 #include "trainer/local/local_run.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,9 @@ class LocalRunTest : public ::testing::Test {
     environment_.program = path;
     return run_local(options_, environment_);
   }
-  base::Json report() { return base::parse_json(*base::real_files().read(options_.report, 1u << 20)).value(); }
+  base::Json report() {
+    return base::parse_json(*base::real_files().read(options_.report, 1u << 20)).value();
+  }
 
   std::string folder_;
   std::ostringstream out_;
@@ -88,7 +90,8 @@ end '{"jobUid": "u", "attempt": 1, "stage": "Completed", "ranks": 2, "message": 
   EXPECT_EQ(base::double_at(base::at_path(json, {"job", "status", "progress"}), "accuracy"), 0.9);
   EXPECT_EQ(json["cpu"].size(), 2u);
   // Key and configuration are gone with the run.
-  for (const base::DirEntry& entry : *base::real_files().list(folder_)) EXPECT_FALSE(entry.is_directory) << entry.name;
+  for (const base::DirEntry& entry : *base::real_files().list(folder_))
+    EXPECT_FALSE(entry.is_directory) << entry.name;
 }
 
 TEST_F(LocalRunTest, a_code_that_cannot_get_better_fails_the_job_with_the_workers_reason) {
@@ -122,10 +125,12 @@ TEST_F(LocalRunTest, a_missing_program_is_an_error_and_no_hang) {
 }
 
 TEST(LocalManifest, options_are_written_over_and_limits_follow_the_overrides) {
-  base::Json manifest = base::parse_json(R"({"apiVersion": "training.evenkeel.dev/v1alpha1", "kind": "TrainingJob",
+  base::Json manifest =
+      base::parse_json(R"({"apiVersion": "training.evenkeel.dev/v1alpha1", "kind": "TrainingJob",
     "metadata": {"name": "demo"}, "spec": {
     "workers": {"replicas": 4, "resources": {"limits": {"cpu": "400m"}}, "overrides": [{"replicas": [1, 3], "resources": {"limits": {"cpu": "200m"}}}]},
-    "model": {"preset": "mlp"}, "dataset": {"format": "idx", "path": "/a"}, "training": {"epochs": 3, "batchSize": {"perReplica": 8}}}})").value();
+    "model": {"preset": "mlp"}, "dataset": {"format": "idx", "path": "/a"}, "training": {"epochs": 3, "batchSize": {"perReplica": 8}}}})")
+          .value();
   LocalOptions options;
   options.workers = 2;
   options.steps = 7;

@@ -7,14 +7,21 @@ namespace {
 
 using base::Json;
 
-Json condition(const char* type, const std::string& reason, const std::string& message, const std::string& time) {
-  return {{"type", type}, {"status", "True"}, {"reason", reason}, {"message", message}, {"lastTransitionTime", time}};
+Json condition(const char* type, const std::string& reason, const std::string& message,
+               const std::string& time) {
+  return {{"type", type},
+          {"status", "True"},
+          {"reason", reason},
+          {"message", message},
+          {"lastTransitionTime", time}};
 }
 
 Json conditions(const contract::JobReport& report, const LocalOutcome& outcome) {
   Json list = Json::array();
-  if (outcome.phase == "Succeeded") list.push_back(condition("Complete", "Completed", report.message, outcome.completion_time));
-  if (outcome.phase == "Failed") list.push_back(condition("Failed", "TrainerFailed", report.message, outcome.completion_time));
+  if (outcome.phase == "Succeeded")
+    list.push_back(condition("Complete", "Completed", report.message, outcome.completion_time));
+  if (outcome.phase == "Failed")
+    list.push_back(condition("Failed", "TrainerFailed", report.message, outcome.completion_time));
   return list;
 }
 
@@ -32,7 +39,8 @@ Json replicas(const Json& report) {
 Json progress(const contract::JobReport& report, const Json& json) {
   Json progress = base::child(json, "progress");
   progress.erase("etaSeconds");
-  if (report.progress.target_steps > 0) progress["percent"] = 100 * report.progress.step / report.progress.target_steps;
+  if (report.progress.target_steps > 0)
+    progress["percent"] = 100 * report.progress.step / report.progress.target_steps;
   return progress;
 }
 
@@ -52,7 +60,8 @@ Json time(const contract::JobReport& report) {
 
 }  // namespace
 
-Json job_object(const contract::TrainingJob& job, const contract::JobReport& report, const LocalOutcome& outcome) {
+Json job_object(const contract::TrainingJob& job, const contract::JobReport& report,
+                const LocalOutcome& outcome) {
   const Json json = contract::to_json(report);
   Json status;
   status["observedGeneration"] = 1;
@@ -63,21 +72,26 @@ Json job_object(const contract::TrainingJob& job, const contract::JobReport& rep
   if (!outcome.completion_time.empty()) status["completionTime"] = outcome.completion_time;
   const int ranks = job.spec.ranks();
   const int succeeded = outcome.phase == "Succeeded" ? ranks : 0;
-  status["workers"] = {{"desired", ranks}, {"succeeded", succeeded}, {"readyText", std::to_string(report.joined) + "/" + std::to_string(ranks)}};
+  status["workers"] = {{"desired", ranks},
+                       {"succeeded", succeeded},
+                       {"readyText", std::to_string(report.joined) + "/" + std::to_string(ranks)}};
   status["progress"] = progress(report, json);
   status["time"] = time(report);
   status["balance"] = base::child(json, "balance");
   status["diagnosis"] = base::child(json, "diagnosis");
   status["replicas"] = replicas(json);
   if (report.failure) {
-    status["lastFailure"] = {{"rank", report.failure->rank}, {"attempt", report.attempt},
-                             {"exitCode", report.failure->exit_code}, {"reason", report.failure->reason}};
+    status["lastFailure"] = {{"rank", report.failure->rank},
+                             {"attempt", report.attempt},
+                             {"exitCode", report.failure->exit_code},
+                             {"reason", report.failure->reason}};
   }
   status["conditions"] = conditions(report, outcome);
   Json object;
   object["apiVersion"] = contract::kApiVersion;
   object["kind"] = contract::kKind;
-  object["metadata"] = {{"name", job.meta.name}, {"namespace", job.meta.name_space}, {"uid", job.meta.uid}, {"generation", 1}};
+  object["metadata"] = {
+      {"name", job.meta.name}, {"namespace", job.meta.name_space}, {"uid", job.meta.uid}, {"generation", 1}};
   object["spec"] = job.spec_json;
   object["status"] = std::move(status);
   return object;

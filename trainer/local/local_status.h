@@ -1,4 +1,5 @@
-// The job as an object with a status, of the shape that the operator writes, so that one reader serves both. Pure.
+// The job as an object with a status, of the shape that the operator writes, so that one reader serves both.
+// Pure.
 #pragma once
 
 #include <string>
@@ -15,6 +16,7 @@ struct LocalOutcome {
   std::string start_time, completion_time;  // RFC 3339
 };
 
-base::Json job_object(const contract::TrainingJob& job, const contract::JobReport& report, const LocalOutcome& outcome);
+base::Json job_object(const contract::TrainingJob& job, const contract::JobReport& report,
+                      const LocalOutcome& outcome);
 
 }  // namespace evenkeel::trainer

@@ -20,7 +20,8 @@ std::string or_dash(const std::optional<double>& value, int digits, double facto
 }
 
 std::string duration(double seconds) {
-  return base::human_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(0.0, seconds) * 1e9)));
+  return base::human_duration(
+      std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(0.0, seconds) * 1e9)));
 }
 
 // Of a mean step: what the rank spends waiting for the slowest.
@@ -34,13 +35,15 @@ std::optional<double> wait_of(const contract::JobReport& report, const contract:
 std::string cells(const std::vector<std::string>& texts) {
   const int widths[] = {4, 9, 11, 9, 9, 9, 11, 9};
   std::ostringstream out;
-  for (std::size_t i = 0; i < texts.size(); ++i) out << std::setw(widths[i]) << texts[i] << (i + 1 < texts.size() ? "  " : "");
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    out << std::setw(widths[i]) << texts[i] << (i + 1 < texts.size() ? "  " : "");
   return out.str() + "\n";
 }
 
 std::string rank_line(const contract::JobReport& report, const contract::ReplicaReport& r) {
-  return cells({std::to_string(r.rank), r.state, or_dash(r.samples_per_second, 0), or_dash(r.busy_seconds, 2, 1000),
-                or_dash(wait_of(report, r), 2, 1000), or_dash(r.relative_performance, 2), std::to_string(r.consumed),
+  return cells({std::to_string(r.rank), r.state, or_dash(r.samples_per_second, 0),
+                or_dash(r.busy_seconds, 2, 1000), or_dash(wait_of(report, r), 2, 1000),
+                or_dash(r.relative_performance, 2), std::to_string(r.consumed),
                 r.cpu_limit > 0 ? fixed(r.cpu_limit, 2) : "-"});
 }
 
@@ -57,7 +60,8 @@ std::string line_text(const contract::JobReport& report, double elapsed_seconds)
   const contract::Progress& p = report.progress;
   std::string text = duration(elapsed_seconds) + "  " + contract::stage_name(report.stage);
   if (p.target_steps == 0) return text + ": " + report.message;
-  text += ": step " + std::to_string(p.step) + "/" + std::to_string(p.target_steps) + ", epoch " + std::to_string(p.epoch);
+  text += ": step " + std::to_string(p.step) + "/" + std::to_string(p.target_steps) + ", epoch " +
+          std::to_string(p.epoch);
   if (p.samples_per_second) text += ", " + fixed(*p.samples_per_second, 0) + " samples/s";
   text += results_text(p);
   if (report.balance.imbalance_ratio) text += ", imbalance " + fixed(*report.balance.imbalance_ratio, 2);
@@ -74,8 +78,8 @@ std::string table_text(const contract::JobReport& report, double elapsed_seconds
 
 std::string summary_text(const contract::JobReport& report, double elapsed_seconds, int exit_code) {
   const contract::Progress& p = report.progress;
-  std::string text = std::string(contract::stage_name(report.stage)) + " in " + duration(elapsed_seconds) + ": " +
-                     std::to_string(p.step) + " of " + std::to_string(p.target_steps) + " steps, " +
+  std::string text = std::string(contract::stage_name(report.stage)) + " in " + duration(elapsed_seconds) +
+                     ": " + std::to_string(p.step) + " of " + std::to_string(p.target_steps) + " steps, " +
                      std::to_string(p.samples) + " samples" + results_text(p) + "\n";
   if (exit_code != 0) text += report.message + "\n";
   return text + report.diagnosis.verdict + ": " + report.diagnosis.message + "\n";

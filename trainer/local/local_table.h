@@ -1,4 +1,5 @@
-// What a person sees of a running job: a table that is redrawn on a terminal, one line now and then elsewhere. Pure.
+// What a person sees of a running job: a table that is redrawn on a terminal, one line now and then
+// elsewhere. Pure.
 #pragma once
 
 #include <string>

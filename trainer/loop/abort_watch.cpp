@@ -18,7 +18,9 @@ void watch(int abort_fd, int over_fd, Collective& collective) {
 }  // namespace
 
 AbortWatch::AbortWatch(const base::Waker& abort, Collective& collective)
-    : thread_([abort_fd = abort.fd(), over_fd = over_.fd(), &collective] { watch(abort_fd, over_fd, collective); }) {}
+    : thread_([abort_fd = abort.fd(), over_fd = over_.fd(), &collective] {
+        watch(abort_fd, over_fd, collective);
+      }) {}
 
 AbortWatch::~AbortWatch() {
   over_.wake();

@@ -1,5 +1,5 @@
-// Carries an abort from the coordinator's connection to a rank that waits in the ring: a thread that sleeps until the
-// waker is awake, then breaks the communicator. Lives from the making of the ring to its end.
+// Carries an abort from the coordinator's connection to a rank that waits in the ring: a thread that sleeps
+// until the waker is awake, then breaks the communicator. Lives from the making of the ring to its end.
 #pragma once
 
 #include <thread>

@@ -47,8 +47,8 @@ std::vector<Controller> controllers(base::Files& files, const std::string& wante
   return found;
 }
 
-// The process's own folder and all above it, down to the mount. In a container the path may be the host's, unknown here:
-// then the mount itself is the container's cgroup.
+// The process's own folder and all above it, down to the mount. In a container the path may be the host's,
+// unknown here: then the mount itself is the container's cgroup.
 std::vector<std::string> folders(const Controller& controller) {
   std::vector<std::string> all;
   std::string path = controller.path;
@@ -94,7 +94,8 @@ std::optional<Quota> tightest_quota(base::Files& files) {
   for (const Controller& controller : controllers(files, "cpu")) {
     for (const std::string& folder : folders(controller)) {
       const auto cores = quota_of(files, folder, controller.version);
-      if (cores && (!tightest || *cores < tightest->cores)) tightest = Quota{*cores, folder, controller.version};
+      if (cores && (!tightest || *cores < tightest->cores))
+        tightest = Quota{*cores, folder, controller.version};
     }
   }
   return tightest;

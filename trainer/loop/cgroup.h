@@ -1,6 +1,6 @@
-// What the machine gives this process: CPU time and memory from the cgroups it is in (versions 1 and 2, nested ones too),
-// else from the machine. Read once at start and once at the end; a container sees its own limits this way, and never the
-// host's core count. No thread rules.
+// What the machine gives this process: CPU time and memory from the cgroups it is in (versions 1 and 2,
+// nested ones too), else from the machine. Read once at start and once at the end; a container sees its own
+// limits this way, and never the host's core count. No thread rules.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ struct ThreadChoice {
   int threads = 1;
   std::string source;
 };
-// floor(min(quota, cores)), divided by `sharers` processes that share them (workers of one machine), at least 1.
+// floor(min(quota, cores)), divided by `sharers` processes that share them (workers of one machine), at
+// least 1.
 ThreadChoice choose_threads(const CpuLimit& limit, int cores, int sharers);
 
 }  // namespace evenkeel::trainer

@@ -34,7 +34,8 @@ TEST(Cgroup, the_tightest_of_nested_quotas_counts) {
 
 TEST(Cgroup, version_1_with_a_path_that_only_the_host_knows) {
   base::FakeFiles files;
-  files.put("/proc/self/cgroup", "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n");
+  files.put("/proc/self/cgroup",
+            "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n");
   files.put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "200000\n");
   files.put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
   files.put("/sys/fs/cgroup/cpu,cpuacct/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_time 1\n");

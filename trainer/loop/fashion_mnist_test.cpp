@@ -1,4 +1,5 @@
-// Stations 8 to 12 of a job in one process: data, batches, graph, gradients, step. One rank, one epoch of Fashion-MNIST.
+// Stations 8 to 12 of a job in one process: data, batches, graph, gradients, step. One rank, one epoch of
+// Fashion-MNIST.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -33,7 +34,9 @@ LossSums evaluate(Engine& engine, const Dataset& data) {
   LossSums total;
   for (std::int64_t at = 0; at < data.samples; at += 500) {
     (void)reader->read(order, at, std::min(data.samples, at + 500), batch);
-    const LossSums part = engine.executor(batch.samples(), PlanMode::kEvaluation).value()->forward(batch.features, batch.labels);
+    const LossSums part = engine.executor(batch.samples(), PlanMode::kEvaluation)
+                              .value()
+                              ->forward(batch.features, batch.labels);
     total.loss += part.loss;
     total.count += part.count;
     total.correct += part.correct;
@@ -42,7 +45,8 @@ LossSums evaluate(Engine& engine, const Dataset& data) {
 }
 
 TEST(OneRank, one_epoch_of_fashion_mnist_learns) {
-  if (!base::real_files().exists(kFolder)) GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";
+  if (!base::real_files().exists(kFolder))
+    GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";
   const contract::TrainingJobSpec spec = job();
   const auto data = load_dataset(base::real_files(), spec.dataset, output_classes(spec.model));
   ASSERT_TRUE(data.ok()) << data.error().message;
@@ -62,19 +66,22 @@ TEST(OneRank, one_epoch_of_fashion_mnist_learns) {
   HostBatch batch;
   std::int64_t consumed = 0;
   for (std::int64_t at = 0; at < 60000; at += spec.global_batch()) {
-    consumed += reader->read(order, at, std::min<std::int64_t>(60000, at + spec.global_batch()), batch).consumed;
+    consumed +=
+        reader->read(order, at, std::min<std::int64_t>(60000, at + spec.global_batch()), batch).consumed;
     const auto executor = (*engine)->executor(batch.samples(), PlanMode::kTraining);
     ASSERT_TRUE(executor.ok()) << executor.error().message;
     const LossSums sums = (*executor)->forward(batch.features, batch.labels);
     (*executor)->backward(nullptr);
     const double rate = learning_rate(spec.training, 128, 128, 0.0).value();
-    (*optimizer)->step((*engine)->parameters(), (*engine)->gradients(), (*engine)->optimizer_state(),
-                       {rate, static_cast<double>(sums.count)});
+    (*optimizer)
+        ->step((*engine)->parameters(), (*engine)->gradients(), (*engine)->optimizer_state(),
+               {rate, static_cast<double>(sums.count)});
   }
   EXPECT_EQ(consumed, 60000);
   const LossSums test = evaluate(**engine, *data->eval);
   const double accuracy = static_cast<double>(test.correct) / static_cast<double>(test.count);
-  std::printf("test accuracy after one epoch: %.4f, loss %.4f\n", accuracy, test.loss / static_cast<double>(test.count));
+  std::printf("test accuracy after one epoch: %.4f, loss %.4f\n", accuracy,
+              test.loss / static_cast<double>(test.count));
   EXPECT_EQ(test.count, 10000);
   EXPECT_GT(accuracy, 0.8);
 }

@@ -18,7 +18,8 @@ constexpr double kAssumedBytesPerSecond = 1.25e9;
 
 std::string shares_text(std::int64_t samples, int ranks, std::int64_t step) {
   std::string text;
-  for (const std::int64_t share : balanced_shares(samples, ranks, step)) text += (text.empty() ? "" : ", ") + std::to_string(share);
+  for (const std::int64_t share : balanced_shares(samples, ranks, step))
+    text += (text.empty() ? "" : ", ") + std::to_string(share);
   return "[" + text + "]";
 }
 
@@ -38,9 +39,10 @@ std::string schedule_text(const contract::TrainingJobSpec& spec, const DatasetPa
   text += line("training samples", std::to_string(samples));
   text += line("evaluation samples", std::to_string(data.eval ? data.eval->samples : 0));
   text += line("classes", std::to_string(data.train.num_classes));
-  text += line("global batch", std::to_string(batch) + ", shares of step 0 " + shares_text(std::min(batch, samples), ranks, 0));
-  text += line("steps per epoch", std::to_string(steps) + ", the last of " + std::to_string(last) + " samples, shares " +
-                                      shares_text(last, ranks, steps - 1));
+  text += line("global batch", std::to_string(batch) + ", shares of step 0 " +
+                                   shares_text(std::min(batch, samples), ranks, 0));
+  text += line("steps per epoch", std::to_string(steps) + ", the last of " + std::to_string(last) +
+                                      " samples, shares " + shares_text(last, ranks, steps - 1));
   const std::int64_t total = spec.training.epochs ? *spec.training.epochs * steps : *spec.training.steps;
   text += line("steps in all", std::to_string(total));
   return text;
@@ -51,8 +53,9 @@ std::string traffic_text(const Plan& plan, int ranks) {
   for (const Bucket& bucket : plan.buckets) elements += bucket.elements;
   const double bytes = 2.0 * (ranks - 1) / ranks * static_cast<double>(elements) * sizeof(float);
   char text[256];
-  std::snprintf(text, sizeof text, "%.0f bytes sent by each rank in a step, in %zu buckets; %.2f ms at an assumed 10 Gbit/s", bytes,
-                plan.buckets.size(), bytes / kAssumedBytesPerSecond * 1e3);
+  std::snprintf(text, sizeof text,
+                "%.0f bytes sent by each rank in a step, in %zu buckets; %.2f ms at an assumed 10 Gbit/s",
+                bytes, plan.buckets.size(), bytes / kAssumedBytesPerSecond * 1e3);
   return line("all-reduce", text);
 }
 
@@ -60,12 +63,15 @@ std::string traffic_text(const Plan& plan, int ranks) {
 
 base::Result<std::string> describe_job(base::Files& files, const contract::TrainingJobSpec& spec) {
   EVENKEEL_ASSIGN(const DatasetPair data, load_dataset(files, spec.dataset, output_classes(spec.model)));
-  EVENKEEL_ASSIGN(const Graph graph, build_model(spec.model, data.train.sample_shape, data.train.num_classes));
-  EVENKEEL_ASSIGN(const std::unique_ptr<Optimizer> optimizer, make_optimizer(spec.training.optimizer, nullptr));
-  EVENKEEL_ASSIGN(const Plan plan, compile_plan(graph, largest_share(spec, data.train.samples), PlanMode::kTraining,
-                                                {spec.strategy.bucket_mib, optimizer->slots()}));
-  return schedule_text(spec, data) + traffic_text(plan, spec.ranks()) + line("plan hash", plan_hash(layer_hashes(plan))) + "\n" +
-         to_text(plan);
+  EVENKEEL_ASSIGN(const Graph graph,
+                  build_model(spec.model, data.train.sample_shape, data.train.num_classes));
+  EVENKEEL_ASSIGN(const std::unique_ptr<Optimizer> optimizer,
+                  make_optimizer(spec.training.optimizer, nullptr));
+  EVENKEEL_ASSIGN(const Plan plan,
+                  compile_plan(graph, largest_share(spec, data.train.samples), PlanMode::kTraining,
+                               {spec.strategy.bucket_mib, optimizer->slots()}));
+  return schedule_text(spec, data) + traffic_text(plan, spec.ranks()) +
+         line("plan hash", plan_hash(layer_hashes(plan))) + "\n" + to_text(plan);
 }
 
 }  // namespace evenkeel::trainer

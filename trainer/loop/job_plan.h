@@ -1,5 +1,6 @@
-// What a job will compute, as text: steps and shares, the compiled plan of the largest share with its arenas, buckets and
-// FLOP, traffic of a step. For `evenkeel-trainer plan`; nothing but the data set is allocated for it.
+// What a job will compute, as text: steps and shares, the compiled plan of the largest share with its arenas,
+// buckets and FLOP, traffic of a step. For `evenkeel-trainer plan`; nothing but the data set is allocated for
+// it.
 #pragma once
 
 #include <string>

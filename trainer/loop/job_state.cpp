@@ -16,11 +16,13 @@ using base::Status;
 Status broadcast_numbers(Collective& collective, std::vector<std::int64_t>& numbers, int root) {
   std::vector<double> values(numbers.begin(), numbers.end());
   EVENKEEL_TRY(collective.broadcast(std::span<double>(values), root));
-  std::transform(values.begin(), values.end(), numbers.begin(), [](double v) { return static_cast<std::int64_t>(v); });
+  std::transform(values.begin(), values.end(), numbers.begin(),
+                 [](double v) { return static_cast<std::int64_t>(v); });
   return {};
 }
 
-Status broadcast_position(Collective& collective, JobPosition& position, OptimizerRestored& optimizer, int root) {
+Status broadcast_position(Collective& collective, JobPosition& position, OptimizerRestored& optimizer,
+                          int root) {
   std::vector<std::int64_t> head{position.step, position.epoch, position.cursor,
                                  static_cast<std::int64_t>(position.consumed.size()),
                                  optimizer == OptimizerRestored::kYes ? 1 : 0};
@@ -37,7 +39,8 @@ Result<Restored> load(base::Files& files, const contract::Membership& membership
                       Replica& replica) {
   if (!own.newest || own.newest->manifest.step != membership.restore_step) {
     return Error{ErrorCode::kIo, "the job resumes from step " + std::to_string(membership.restore_step) +
-                                           ", but that checkpoint is not on rank " + std::to_string(membership.rank)};
+                                     ", but that checkpoint is not on rank " +
+                                     std::to_string(membership.rank)};
   }
   Restored restored;
   Result<OptimizerRestored> loaded =
@@ -54,12 +57,15 @@ Result<Restored> load(base::Files& files, const contract::Membership& membership
 
 }  // namespace
 
-std::int64_t JobPosition::samples() const { return std::accumulate(consumed.begin(), consumed.end(), std::int64_t{0}); }
+std::int64_t JobPosition::samples() const {
+  return std::accumulate(consumed.begin(), consumed.end(), std::int64_t{0});
+}
 
 void advance(JobPosition& position, const contract::StepPlan& plan, std::int64_t train_samples) {
   const std::size_t ranks = plan.cuts.size() - 1;
   position.consumed.resize(std::max(position.consumed.size(), ranks));
-  for (std::size_t rank = 0; rank < ranks; ++rank) position.consumed[rank] += plan.cuts[rank + 1] - plan.cuts[rank];
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    position.consumed[rank] += plan.cuts[rank + 1] - plan.cuts[rank];
   const bool epoch_ends = plan.cuts.back() == train_samples;
   position.step = plan.step;
   position.epoch = plan.epoch + (epoch_ends ? 1 : 0);
@@ -79,8 +85,8 @@ contract::CheckpointPosition to_message(const CheckpointSearch& search) {
   return message;
 }
 
-Result<Restored> restore_state(base::Files& files, const contract::Membership& membership, const CheckpointSearch& own,
-                               Replica& replica, Collective& collective) {
+Result<Restored> restore_state(base::Files& files, const contract::Membership& membership,
+                               const CheckpointSearch& own, Replica& replica, Collective& collective) {
   Restored restored;
   const bool resumes = membership.restore_rank >= 0;
   const int root = resumes ? membership.restore_rank : 0;
@@ -91,8 +97,9 @@ Result<Restored> restore_state(base::Files& files, const contract::Membership& m
   EVENKEEL_TRY(collective.broadcast(replica.engine().parameters(), root));
   EVENKEEL_TRY(collective.broadcast(replica.engine().optimizer_state(), root));
   if (restored.position.step != membership.restore_step) {
-    return Error{ErrorCode::kMismatch, "the job resumes from step " + std::to_string(membership.restore_step) +
-                                           ", the state received is of step " + std::to_string(restored.position.step)};
+    return Error{ErrorCode::kMismatch,
+                 "the job resumes from step " + std::to_string(membership.restore_step) +
+                     ", the state received is of step " + std::to_string(restored.position.step)};
   }
   return restored;
 }
@@ -111,7 +118,8 @@ contract::CheckpointManifest make_manifest(const CheckpointIdentity& identity, c
   manifest.shuffle_seed = replica.spec().dataset.shuffle_seed;
   manifest.ranks = replica.spec().ranks();
   manifest.plan_hash = replica.plan_hash();
-  for (const LayerHash& layer : replica.layer_hashes()) manifest.plan_parts.emplace_back(layer.layer, layer.hash);
+  for (const LayerHash& layer : replica.layer_hashes())
+    manifest.plan_parts.emplace_back(layer.layer, layer.hash);
   return manifest;
 }
 

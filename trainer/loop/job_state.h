@@ -1,5 +1,5 @@
-// Where the job stands, as every rank counts it from the plans, and how it gets into a checkpoint and back: one rank
-// restores and broadcasts, so that all begin with the same bits; one rank writes. One thread.
+// Where the job stands, as every rank counts it from the plans, and how it gets into a checkpoint and back:
+// one rank restores and broadcasts, so that all begin with the same bits; one rank writes. One thread.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 namespace evenkeel::trainer {
 
 struct JobPosition {
-  std::int64_t step = 0;    // committed
-  std::int64_t epoch = 0;   // of the next sample
-  std::int64_t cursor = 0;  // samples of that epoch that are committed; < train samples
+  std::int64_t step = 0;               // committed
+  std::int64_t epoch = 0;              // of the next sample
+  std::int64_t cursor = 0;             // samples of that epoch that are committed; < train samples
   std::vector<std::int64_t> consumed;  // per rank, since the job began
   std::int64_t samples() const;
 };
@@ -34,8 +34,9 @@ struct Restored {
   OptimizerRestored optimizer = OptimizerRestored::kYes;
 };
 
-// Every rank calls this after the ring stands. membership.restore_rank loads `own` and broadcasts; -1: rank 0 broadcasts
-// what it was initialised with. kIo where the rank that must restore does not have that step or cannot read it.
+// Every rank calls this after the ring stands. membership.restore_rank loads `own` and broadcasts; -1: rank 0
+// broadcasts what it was initialised with. kIo where the rank that must restore does not have that step or
+// cannot read it.
 base::Result<Restored> restore_state(base::Files& files, const contract::Membership& membership,
                                      const CheckpointSearch& own, Replica& replica, Collective& collective);
 

@@ -26,9 +26,12 @@ std::string_view bytes_of(std::span<const float> values) {
 }
 
 Status check_supported(const contract::DatasetSpec& dataset) {
-  if (dataset.sharding == contract::ShardingPolicy::kAuto || dataset.sharding == contract::ShardingPolicy::kRecord) return {};
-  return Error{ErrorCode::kUnsupported,
-               "spec.dataset.sharding.policy: only Auto and Record are there for format idx (one file, indexable)"};
+  if (dataset.sharding == contract::ShardingPolicy::kAuto ||
+      dataset.sharding == contract::ShardingPolicy::kRecord)
+    return {};
+  return Error{
+      ErrorCode::kUnsupported,
+      "spec.dataset.sharding.policy: only Auto and Record are there for format idx (one file, indexable)"};
 }
 
 }  // namespace
@@ -56,12 +59,14 @@ Status Replica::build(const ReplicaOptions& options) {
   engine.memory_limit_bytes = options.memory_limit_bytes;
   engine.memory_limit_source = options.memory_limit_source;
   engine.other_bytes = data_.train.image_bytes.size() + (data_.eval ? data_.eval->image_bytes.size() : 0);
-  EVENKEEL_ASSIGN(engine_, Engine::create(std::move(graph), largest_share(spec_, data_.train.samples), engine));
+  EVENKEEL_ASSIGN(engine_,
+                  Engine::create(std::move(graph), largest_share(spec_, data_.train.samples), engine));
   EVENKEEL_ASSIGN(optimizer_, make_optimizer(spec_.training.optimizer, &engine_->plan()));
   layers_ = trainer::layer_hashes(engine_->plan());
   initialize_parameters(engine_->plan(), spec_.training.seed, engine_->parameters());
 
-  EVENKEEL_ASSIGN(BatchReader reader, BatchReader::make(data_.train, spec_.dataset.mean, spec_.dataset.stddev));
+  EVENKEEL_ASSIGN(BatchReader reader,
+                  BatchReader::make(data_.train, spec_.dataset.mean, spec_.dataset.stddev));
   train_reader_ = std::make_unique<BatchReader>(std::move(reader));
   if (!data_.eval) return {};
   EVENKEEL_ASSIGN(BatchReader eval, BatchReader::make(*data_.eval, spec_.dataset.mean, spec_.dataset.stddev));
@@ -69,25 +74,32 @@ Status Replica::build(const ReplicaOptions& options) {
   return {};
 }
 
-std::string Replica::plan_hash() const { return trainer::plan_hash(layers_); }
+std::string Replica::plan_hash() const {
+  return trainer::plan_hash(layers_);
+}
 
 std::vector<TensorView> Replica::views(std::span<float> arena, const std::string& suffix) {
   std::vector<TensorView> result;
   for (const PlanParameter& parameter : engine_->plan().parameters) {
-    result.push_back({parameter.name + suffix, parameter.shape,
-                      arena.subspan(parameter.offset_elements, static_cast<std::size_t>(parameter.elements))});
+    result.push_back(
+        {parameter.name + suffix, parameter.shape,
+         arena.subspan(parameter.offset_elements, static_cast<std::size_t>(parameter.elements))});
   }
   return result;
 }
 
-std::vector<TensorView> Replica::weights() { return views(engine_->parameters(), ""); }
+std::vector<TensorView> Replica::weights() {
+  return views(engine_->parameters(), "");
+}
 
 std::vector<TensorView> Replica::optimizer_state() {
   std::vector<TensorView> result;
   const std::size_t slot_elements = engine_->parameters().size();
   for (int slot = 0; slot < optimizer_->slots(); ++slot) {
-    const auto part = engine_->optimizer_state().subspan(static_cast<std::size_t>(slot) * slot_elements, slot_elements);
-    for (TensorView& view : views(part, std::string(".") + optimizer_->slot_name(slot))) result.push_back(std::move(view));
+    const auto part =
+        engine_->optimizer_state().subspan(static_cast<std::size_t>(slot) * slot_elements, slot_elements);
+    for (TensorView& view : views(part, std::string(".") + optimizer_->slot_name(slot)))
+      result.push_back(std::move(view));
   }
   return result;
 }

@@ -1,5 +1,6 @@
-// The model side of one rank: data set, compiled plans, arenas, optimizer. Knows nothing of networks, coordinators or
-// files other than the data set, so that tests run several of them in one process. One thread at a time.
+// The model side of one rank: data set, compiled plans, arenas, optimizer. Knows nothing of networks,
+// coordinators or files other than the data set, so that tests run several of them in one process. One thread
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct ReplicaOptions {
 class Replica {
  public:
   // Loads the data set, compiles the plans, allocates the arenas and fills the weights from the seed.
-  static base::Result<std::unique_ptr<Replica>> make(base::Files& files, const contract::TrainingJobSpec& spec,
+  static base::Result<std::unique_ptr<Replica>> make(base::Files& files,
+                                                     const contract::TrainingJobSpec& spec,
                                                      const ReplicaOptions& options);
 
   const contract::TrainingJobSpec& spec() const { return spec_; }

@@ -18,7 +18,9 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::Labels;
 
-const contract::MetricInfo& info_of(const std::string& name) { return contract::metric_info("evenkeel_replica_" + name); }
+const contract::MetricInfo& info_of(const std::string& name) {
+  return contract::metric_info("evenkeel_replica_" + name);
+}
 
 template <class Builder>
 auto& family(prometheus::Registry& registry, Builder builder, const contract::MetricInfo& info) {
@@ -49,8 +51,12 @@ struct ReplicaMetrics::Handles {
     return result;
   }
 
-  explicit Handles(const ReplicaIdentity& id) : own{{"trainingjob", id.job}, {"rank", std::to_string(id.rank)}} {
-    gauge("info", {{"replica", id.pod}, {"world_size", std::to_string(id.world_size)}, {"backend", id.backend}, {"version", id.version}})
+  explicit Handles(const ReplicaIdentity& id)
+      : own{{"trainingjob", id.job}, {"rank", std::to_string(id.rank)}} {
+    gauge("info", {{"replica", id.pod},
+                   {"world_size", std::to_string(id.world_size)},
+                   {"backend", id.backend},
+                   {"version", id.version}})
         .Set(1);
   }
 
@@ -74,19 +80,24 @@ struct ReplicaMetrics::Handles {
 
   Position& at() {
     if (!position) {
-      position.reset(new Position{gauge("last_step_timestamp_seconds"), gauge("step"), gauge("epoch"), gauge("shard_samples"),
-                                  gauge("shard_samples_consumed"), gauge("shards_assigned"), gauge("batch_samples")});
+      position.reset(new Position{gauge("last_step_timestamp_seconds"), gauge("step"), gauge("epoch"),
+                                  gauge("shard_samples"), gauge("shard_samples_consumed"),
+                                  gauge("shards_assigned"), gauge("batch_samples")});
     }
     return *position;
   }
 };
 
-ReplicaMetrics::ReplicaMetrics(const ReplicaIdentity& identity) : handles_(std::make_unique<Handles>(identity)) {}
+ReplicaMetrics::ReplicaMetrics(const ReplicaIdentity& identity)
+    : handles_(std::make_unique<Handles>(identity)) {}
 ReplicaMetrics::~ReplicaMetrics() = default;
 
-std::shared_ptr<prometheus::Collectable> ReplicaMetrics::collectable() const { return handles_->registry; }
+std::shared_ptr<prometheus::Collectable> ReplicaMetrics::collectable() const {
+  return handles_->registry;
+}
 
-void ReplicaMetrics::on_step(const contract::StepPlan& plan, const contract::Commit& commit, double unix_seconds) {
+void ReplicaMetrics::on_step(const contract::StepPlan& plan, const contract::Commit& commit,
+                             double unix_seconds) {
   Handles& h = *handles_;
   if (plan.epoch != h.epoch) {
     h.epoch = plan.epoch;

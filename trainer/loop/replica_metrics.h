@@ -1,5 +1,5 @@
-// The metrics of one rank: handles into a registry, taken once, every label value born at zero. Updated by the loop's
-// thread, read by the HTTP server's. Names and helps come from the catalogue.
+// The metrics of one rank: handles into a registry, taken once, every label value born at zero. Updated by
+// the loop's thread, read by the HTTP server's. Names and helps come from the catalogue.
 #pragma once
 
 #include <prometheus/collectable.h>

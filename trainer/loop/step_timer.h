@@ -1,5 +1,5 @@
-// Where the wall time of a step goes: always in exactly one phase, so that the phases add up to the wall time. Switched by
-// the loop's thread. What is nobody's is `other`.
+// Where the wall time of a step goes: always in exactly one phase, so that the phases add up to the wall
+// time. Switched by the loop's thread. What is nobody's is `other`.
 #pragma once
 
 #include "base/clock.h"
@@ -8,8 +8,20 @@
 namespace evenkeel::trainer {
 
 // Indices into contract::kPhaseNames.
-enum class StepPhase { kInputWait, kCopy, kForward, kBackward, kCollectiveWait, kOptimizer, kCheckpoint, kEval, kOther };
-inline const char* phase_name(StepPhase phase) { return contract::kPhaseNames[static_cast<int>(phase)]; }
+enum class StepPhase {
+  kInputWait,
+  kCopy,
+  kForward,
+  kBackward,
+  kCollectiveWait,
+  kOptimizer,
+  kCheckpoint,
+  kEval,
+  kOther
+};
+inline const char* phase_name(StepPhase phase) {
+  return contract::kPhaseNames[static_cast<int>(phase)];
+}
 
 class StepTimer {
  public:

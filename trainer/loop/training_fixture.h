@@ -1,5 +1,5 @@
-// For tests: small data sets whose learned weights show which samples were used, jobs over them, and runs in which every
-// rank is a thread with a real ring. Include from *_test.cpp only.
+// For tests: small data sets whose learned weights show which samples were used, jobs over them, and runs in
+// which every rank is a thread with a real ring. Include from *_test.cpp only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,10 @@ inline std::string big_endian(std::uint32_t value) {
   return bytes;
 }
 
-// n images of 1x1, all zero: only biases learn, and bias k moves by n_k/n - 1/K in one step over all at rate 1.
-inline void put_bias_set(base::FakeFiles& files, const std::string& folder, const std::vector<std::uint8_t>& labels) {
+// n images of 1x1, all zero: only biases learn, and bias k moves by n_k/n - 1/K in one step over all at
+// rate 1.
+inline void put_bias_set(base::FakeFiles& files, const std::string& folder,
+                         const std::vector<std::uint8_t>& labels) {
   const auto n = static_cast<std::uint32_t>(labels.size());
   for (const char* split : {"train", "t10k"}) {
     files.put(folder + "/" + split + "-images-idx3-ubyte",
@@ -35,7 +37,8 @@ inline void put_bias_set(base::FakeFiles& files, const std::string& folder, cons
   }
 }
 
-// D images of 1xD, image i has byte i = 255: kernel row i moves once for each committed step that holds sample i.
+// D images of 1xD, image i has byte i = 255: kernel row i moves once for each committed step that holds
+// sample i.
 inline void put_row_set(base::FakeFiles& files, const std::string& folder, std::uint32_t d, int classes) {
   std::string pixels(static_cast<std::size_t>(d) * d, '\0');
   std::string labels(d, '\0');
@@ -63,7 +66,8 @@ inline contract::TrainingJobSpec job_over(const std::string& folder, int ranks, 
   return spec;
 }
 
-inline contract::LayerSpec layer(const std::string& type, int units = 0, bool bias = true, const std::string& activation = "") {
+inline contract::LayerSpec layer(const std::string& type, int units = 0, bool bias = true,
+                                 const std::string& activation = "") {
   contract::LayerSpec spec;
   spec.type = type;
   spec.units = units;
@@ -81,7 +85,8 @@ inline contract::TrainingJobSpec bias_job(const std::string& folder, int ranks, 
   return spec;
 }
 
-inline contract::TrainingJobSpec row_job(const std::string& folder, int ranks, std::int64_t global_batch, int classes) {
+inline contract::TrainingJobSpec row_job(const std::string& folder, int ranks, std::int64_t global_batch,
+                                         int classes) {
   contract::TrainingJobSpec spec = job_over(folder, ranks, global_batch);
   spec.model.layers = {layer("flatten"), layer("dense", classes, false)};
   spec.training.optimizer.learning_rate = 0.001;
@@ -90,8 +95,9 @@ inline contract::TrainingJobSpec row_job(const std::string& folder, int ranks, s
 }
 
 // All plans from `from` to the end, or `max_steps` of them.
-inline std::vector<contract::StepPlan> plans_of(const contract::TrainingJobSpec& spec, std::int64_t train_samples,
-                                                const JobPosition& from = {}, std::size_t max_steps = 1u << 30) {
+inline std::vector<contract::StepPlan> plans_of(const contract::TrainingJobSpec& spec,
+                                                std::int64_t train_samples, const JobPosition& from = {},
+                                                std::size_t max_steps = 1u << 30) {
   LedgerConfig config;
   config.train_samples = train_samples;
   config.ranks = spec.ranks();
@@ -167,8 +173,9 @@ class Rank {
     EVENKEEL_ASSIGN(result.evaluation, run_evaluation(context));
     result.sent_bytes = ring_.count(contract::CollectiveOp::kAllReduce).sent_bytes;
     if (!options_.checkpoint_root.empty() && ring_.rank() == 0) {
-      EVENKEEL_TRY(save_checkpoint(files_, options_.checkpoint_root, make_manifest({"uid", 1}, result.position, *replica),
-                                   replica->weights(), replica->optimizer_state(), 3));
+      EVENKEEL_TRY(save_checkpoint(files_, options_.checkpoint_root,
+                                   make_manifest({"uid", 1}, result.position, *replica), replica->weights(),
+                                   replica->optimizer_state(), 3));
     }
     return ring_.barrier();
   }
@@ -230,15 +237,17 @@ inline void expect_ok(const std::vector<RankResult>& results) {
   for (const RankResult& result : results) ASSERT_TRUE(result.status.ok()) << result.status.error().message;
 }
 
-// The largest |a - b| / max(|a|, |b|). A weight below a tenth of the largest is measured against that tenth: where terms
-// cancel to nearly nothing, what is left has the rounding of the terms (1e-7 of the largest, measured over 26 steps).
+// The largest |a - b| / max(|a|, |b|). A weight below a tenth of the largest is measured against that tenth:
+// where terms cancel to nearly nothing, what is left has the rounding of the terms (1e-7 of the largest,
+// measured over 26 steps).
 inline double max_relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double largest = 0;
   for (const float value : a) largest = std::max(largest, static_cast<double>(std::abs(value)));
   double worst = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const double scale = std::max({static_cast<double>(std::abs(a[i])), static_cast<double>(std::abs(b[i])), largest / 10});
+    const double scale =
+        std::max({static_cast<double>(std::abs(a[i])), static_cast<double>(std::abs(b[i])), largest / 10});
     if (scale > 0) worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]) / scale);
   }
   return worst;

@@ -13,8 +13,9 @@ using base::Result;
 base::Status check_count(const contract::StepPlan& plan, const ReducedSums& sums) {
   if (sums.count + sums.skipped == plan.planned()) return {};
   return Error{ErrorCode::kInternal, "step " + std::to_string(plan.step) + ": the reduced gradient holds " +
-                                         std::to_string(sums.count) + " samples and " + std::to_string(sums.skipped) +
-                                         " skipped ones, planned were " + std::to_string(plan.planned())};
+                                         std::to_string(sums.count) + " samples and " +
+                                         std::to_string(sums.skipped) + " skipped ones, planned were " +
+                                         std::to_string(plan.planned())};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// One step of one rank: read, forward, backward, reduce, update, in the order that training-semantics fix; and the
-// evaluation. What the loop (worker.h) and the tests run. One thread.
+// One step of one rank: read, forward, backward, reduce, update, in the order that training-semantics fix;
+// and the evaluation. What the loop (worker.h) and the tests run. One thread.
 #pragma once
 
 #include "base/result.h"
@@ -27,9 +27,9 @@ struct StepContext {
   }
 };
 
-// The commit of the step, but for fence and times (the caller takes them from the timer) and counters of the collectives.
-// kNumerical: the step gave NaN or infinity, on all ranks alike, and the weights are those of the step before. kInternal: the
-// reduced count is not what was planned.
+// The commit of the step, but for fence and times (the caller takes them from the timer) and counters of the
+// collectives. kNumerical: the step gave NaN or infinity, on all ranks alike, and the weights are those of
+// the step before. kInternal: the reduced count is not what was planned.
 base::Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan);
 
 // This rank's even slice of the evaluation set, summed over all ranks.

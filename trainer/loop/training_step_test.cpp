@@ -1,4 +1,5 @@
-// R ranks compute what one rank computes: uneven splits, empty ranks, last batches, resume, numbers that are not finite.
+// R ranks compute what one rank computes: uneven splits, empty ranks, last batches, resume, numbers that are
+// not finite.
 #include "trainer/loop/training_step.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@ using namespace testing;
 using base::ErrorCode;
 
 // Rows of the kernel that the job has moved, and how often in units of a one-epoch run of one rank.
-std::vector<int> times_moved(base::Files& files, contract::TrainingJobSpec spec, const std::vector<float>& trained, int rows,
-                             int classes) {
+std::vector<int> times_moved(base::Files& files, contract::TrainingJobSpec spec,
+                             const std::vector<float>& trained, int rows, int classes) {
   contract::TrainingJobSpec one = spec;
   one.workers.replicas = 1;
   one.training.global_batch = spec.global_batch();
@@ -89,7 +90,8 @@ TEST(TrainingStep, any_number_of_ranks_gives_the_weights_of_one) {
     for (int ranks = 2; ranks <= 4; ++ranks) {
       const auto many = train_group(files, deep_job(ranks, c.batch));
       expect_ok(many);
-      EXPECT_LE(max_relative_difference(one[0].weights, many[0].weights), 1e-5) << c.samples << " samples, " << ranks << " ranks";
+      EXPECT_LE(max_relative_difference(one[0].weights, many[0].weights), 1e-5)
+          << c.samples << " samples, " << ranks << " ranks";
       std::int64_t samples = 0;
       std::uint64_t ids = 0, ids_of_one = 0;
       for (const RankResult& result : many) {
@@ -156,7 +158,8 @@ TEST(TrainingStep, a_step_that_is_not_finite_ends_on_all_ranks_and_leaves_the_we
   for (const RankResult& result : results) {
     ASSERT_FALSE(result.status.ok());
     if (result.status.error().code != ErrorCode::kNumerical) continue;  // woken by the other's abort
-    EXPECT_NE(result.status.error().message.find("step 2"), std::string::npos) << result.status.error().message;
+    EXPECT_NE(result.status.error().message.find("step 2"), std::string::npos)
+        << result.status.error().message;
     ASSERT_EQ(result.hashes.size(), 1u);
     EXPECT_EQ(result.hash, result.hashes[0]) << "the failed step must not touch the weights";
     for (const float w : result.weights) EXPECT_TRUE(std::isfinite(w));
@@ -237,7 +240,8 @@ TEST(TrainingStep, a_step_sends_two_times_n_minus_one_nths_of_the_gradients) {
     const auto results = train_group(files, spec, options);
     expect_ok(results);
     const double exact = 3 * 2.0 * (ranks - 1) / ranks * (400 * 256 + 256 + 256 * 10 + 10) * sizeof(float);
-    for (const RankResult& result : results) EXPECT_NEAR(static_cast<double>(result.sent_bytes), exact, 0.01 * exact);
+    for (const RankResult& result : results)
+      EXPECT_NEAR(static_cast<double>(result.sent_bytes), exact, 0.01 * exact);
   }
 }
 
@@ -253,7 +257,8 @@ TEST(TrainingStep, phases_add_up_to_the_wall_time) {
   const base::MonotonicTime begin = base::real_clock().now();
   StepTimer timer(base::real_clock());
   std::vector<StepPhase> seen;
-  const StepContext context{**replica, ring, reduction, timer, [&](StepPhase phase) { seen.push_back(phase); }};
+  const StepContext context{**replica, ring, reduction, timer,
+                            [&](StepPhase phase) { seen.push_back(phase); }};
   const auto plans = plans_of((*replica)->spec(), 40);
   ASSERT_TRUE(run_step(context, plans[0]).ok());
   const contract::PhaseSeconds phases = timer.take();
@@ -262,8 +267,9 @@ TEST(TrainingStep, phases_add_up_to_the_wall_time) {
   EXPECT_GT(phases.total(), 0.5 * wall - 1e-3);
   EXPECT_GT(phases.forward, 0);
   EXPECT_GT(phases.backward, 0);
-  EXPECT_EQ(seen, (std::vector<StepPhase>{StepPhase::kInputWait, StepPhase::kForward, StepPhase::kBackward,
-                                          StepPhase::kCollectiveWait, StepPhase::kOptimizer, StepPhase::kOther}));
+  EXPECT_EQ(seen,
+            (std::vector<StepPhase>{StepPhase::kInputWait, StepPhase::kForward, StepPhase::kBackward,
+                                    StepPhase::kCollectiveWait, StepPhase::kOptimizer, StepPhase::kOther}));
 }
 
 }  // namespace

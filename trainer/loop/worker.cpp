@@ -27,8 +27,8 @@ using base::Result;
 using base::Status;
 using contract::ExitCode;
 
-// After SIGTERM the coordinator ends the job at a step boundary with a checkpoint; longer than this without a word from
-// it and the pod's grace period (60 s) would end first.
+// After SIGTERM the coordinator ends the job at a step boundary with a checkpoint; longer than this without a
+// word from it and the pod's grace period (60 s) would end first.
 constexpr base::Duration kStopPatience = std::chrono::seconds(45);
 constexpr base::Duration kEventSlice = std::chrono::milliseconds(500);
 constexpr std::int64_t kLogEvery = 50;  // steps
@@ -41,8 +41,12 @@ struct Ending {
 class Worker {
  public:
   Worker(const Settings& settings, const WorkerDependencies& dependencies)
-      : settings_(settings), deps_(dependencies), spec_(settings.config.spec), timer_(base::real_clock()),
-        metrics_({settings.config.job_name, settings.rank, settings.config.ranks, settings.pod_name, "cpu", EVENKEEL_VERSION}) {}
+      : settings_(settings),
+        deps_(dependencies),
+        spec_(settings.config.spec),
+        timer_(base::real_clock()),
+        metrics_({settings.config.job_name, settings.rank, settings.config.ranks, settings.pod_name, "cpu",
+                  EVENKEEL_VERSION}) {}
 
   Ending run() {
     Result<Ending> ending = live();
@@ -66,13 +70,15 @@ class Worker {
     metrics_.on_phases(timer_.take());  // an evaluation or checkpoint after the last commit
     log_throttling();
     if (!ending.ok()) return give_up(std::move(ending).error());
-    // Linger first: as long as we are connected the coordinator keeps its own pages up, and the job counts as running.
+    // Linger first: as long as we are connected the coordinator keeps its own pages up, and the job counts as
+    // running.
     if (ending->code == ExitCode::kDone) linger();
     client_->close();
     return ending;
   }
 
-  // ---- the loop ------------------------------------------------------------------------------------------------
+  // ---- the loop
+  // ------------------------------------------------------------------------------------------------
   Result<Ending> work() {
     EVENKEEL_TRY(enter());
     GradientReduction reduction(*ring_, replica_->engine().plan().buckets, replica_->engine().gradients());
@@ -81,7 +87,8 @@ class Worker {
                               }};
     for (;;) {
       EVENKEEL_ASSIGN(const MemberEvent event, next_event());
-      if (const auto* abort = std::get_if<contract::Abort>(&event)) return Error{ErrorCode::kAborted, abort->reason};
+      if (const auto* abort = std::get_if<contract::Abort>(&event))
+        return Error{ErrorCode::kAborted, abort->reason};
       if (const auto* finish = std::get_if<contract::Finish>(&event)) return finished(*finish);
       const auto& plan = std::get<contract::StepPlan>(event);
       EVENKEEL_TRY(train(context, plan));
@@ -119,8 +126,11 @@ class Worker {
     counted_ = ring_->count(contract::CollectiveOp::kAllReduce);
     if (sums.samples > 0) {
       const auto n = static_cast<double>(sums.samples);
-      base::log_info("evaluated", {{"step", plan.step}, {"epoch", plan.epoch}, {"loss", sums.loss / n},
-                                   {"accuracy", static_cast<double>(sums.correct) / n}, {"samples", sums.samples}});
+      base::log_info("evaluated", {{"step", plan.step},
+                                   {"epoch", plan.epoch},
+                                   {"loss", sums.loss / n},
+                                   {"accuracy", static_cast<double>(sums.correct) / n},
+                                   {"samples", sums.samples}});
     }
     return client_->evaluated(message);
   }
@@ -134,8 +144,9 @@ class Worker {
     if (settings_.rank == 0) {
       const contract::CheckpointManifest manifest =
           make_manifest({settings_.config.job_uid, settings_.config.attempt}, position_, *replica_);
-      const Result<SavedCheckpoint> saved = save_checkpoint(*deps_.files, spec_.checkpoint.path, manifest, replica_->weights(),
-                                                            replica_->optimizer_state(), spec_.checkpoint.keep);
+      const Result<SavedCheckpoint> saved =
+          save_checkpoint(*deps_.files, spec_.checkpoint.path, manifest, replica_->weights(),
+                          replica_->optimizer_state(), spec_.checkpoint.keep);
       report_saved(saved, message);
     }
     EVENKEEL_TRY(ring_->barrier());
@@ -144,33 +155,41 @@ class Worker {
     return client_->checkpointed(message);
   }
 
-  // ---- before ----------------------------------------------------------------------------------------------------
+  // ---- before
+  // ----------------------------------------------------------------------------------------------------
   Status prepare() {
     cpu_ = read_cpu_limit(*deps_.files);
     // On a loopback address all ranks are on this machine and share its cores.
     const int sharers = settings_.bind_address.starts_with("127.") ? settings_.config.ranks : 1;
     threads_ = choose_threads(cpu_, usable_cores(), sharers);
-    base::log_info("compute threads", {{"threads", threads_.threads}, {"source", threads_.source}, {"cpuLimit", cpu_.cores}});
+    base::log_info("compute threads",
+                   {{"threads", threads_.threads}, {"source", threads_.source}, {"cpuLimit", cpu_.cores}});
     const MemoryLimit memory = read_memory_limit(*deps_.files);
-    EVENKEEL_ASSIGN(replica_, Replica::make(*deps_.files, spec_, {threads_.threads, memory.bytes, memory.source}));
+    EVENKEEL_ASSIGN(replica_,
+                    Replica::make(*deps_.files, spec_, {threads_.threads, memory.bytes, memory.source}));
     for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
     if (!spec_.checkpoint.path.empty()) {
       EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
       for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
     }
     base::log_info("model and data ready",
-                   {{"planHash", replica_->plan_hash()}, {"parameters", replica_->engine().plan().parameter_count()},
-                    {"trainSamples", replica_->train().samples}, {"evalSamples", replica_->eval_samples()},
+                   {{"planHash", replica_->plan_hash()},
+                    {"parameters", replica_->engine().plan().parameter_count()},
+                    {"trainSamples", replica_->train().samples},
+                    {"evalSamples", replica_->eval_samples()},
                     {"skippedRecords", replica_->train().skipped},
                     {"checkpointStep", found_.newest ? found_.newest->manifest.step : 0}});
     return {};
   }
 
   Status join() {
-    EVENKEEL_ASSIGN(base::Listener listener, base::Listener::open({settings_.bind_address, static_cast<std::uint16_t>(settings_.data_port)}));
+    EVENKEEL_ASSIGN(
+        base::Listener listener,
+        base::Listener::open({settings_.bind_address, static_cast<std::uint16_t>(settings_.data_port)}));
     listener_ = std::move(listener);
     MemberOptions options;
-    options.coordinator = {settings_.config.coordinator_host, static_cast<std::uint16_t>(settings_.config.coordinator_port)};
+    options.coordinator = {settings_.config.coordinator_host,
+                           static_cast<std::uint16_t>(settings_.config.coordinator_port)};
     options.key = settings_.key;
     options.hello.job_uid = settings_.config.job_uid;
     options.hello.attempt = settings_.config.attempt;
@@ -181,11 +200,13 @@ class Worker {
     options.stop = deps_.stop;
 
     contract::Join join;
-    for (const LayerHash& layer : replica_->layer_hashes()) join.plan_parts.emplace_back(layer.layer, layer.hash);
+    for (const LayerHash& layer : replica_->layer_hashes())
+      join.plan_parts.emplace_back(layer.layer, layer.hash);
     const std::string configuration = configuration_hash();
     join.plan_parts.emplace_back("configuration", configuration);
     join.plan_hash = base::sha256_hex(replica_->plan_hash() + configuration);
-    join.byte_order = "little";  // the frames' too; other machines are refused at compile time by contract/wire
+    join.byte_order =
+        "little";  // the frames' too; other machines are refused at compile time by contract/wire
     join.data_address = base::Address{settings_.bind_address, listener_->port()}.text();
     join.pod = settings_.pod_name;
     join.node = settings_.node_name;
@@ -196,7 +217,9 @@ class Worker {
     join.cpu_limit = cpu_.cores;
     join.version = EVENKEEL_VERSION;
     base::log_info("joining: waiting for the coordinator and the other ranks",
-                   {{"coordinator", options.coordinator.text()}, {"dataAddress", join.data_address}, {"transport", "tcp"},
+                   {{"coordinator", options.coordinator.text()},
+                    {"dataAddress", join.data_address},
+                    {"transport", "tcp"},
                     {"ranks", settings_.config.ranks}});
     EVENKEEL_ASSIGN(client_, MemberClient::join(std::move(options), std::move(join)));
     return {};
@@ -205,7 +228,8 @@ class Worker {
   // What must be the same beside the model: optimizer, batch, seeds, data.
   std::string configuration_hash() const {
     const base::Json& spec = settings_.config.spec_json;
-    return base::sha256_hex(base::dump_json(base::child(spec, "training")) + base::dump_json(base::child(spec, "dataset")));
+    return base::sha256_hex(base::dump_json(base::child(spec, "training")) +
+                            base::dump_json(base::child(spec, "dataset")));
   }
 
   // Ring, state, Ready.
@@ -218,7 +242,8 @@ class Worker {
     watch_ = std::make_unique<AbortWatch>(client_->abort_waker(), *ring_);
     EVENKEEL_TRY(ring_->connect());
     const base::MonotonicTime begin = base::real_clock().now();
-    EVENKEEL_ASSIGN(const Restored restored, restore_state(*deps_.files, membership, found_, *replica_, *ring_));
+    EVENKEEL_ASSIGN(const Restored restored,
+                    restore_state(*deps_.files, membership, found_, *replica_, *ring_));
     position_ = restored.position;
     if (restored.optimizer == OptimizerRestored::kStartsAnew) {
       base::log_warning("the optimizer's state begins at zero: the checkpoint's is of another optimizer");
@@ -230,9 +255,12 @@ class Worker {
     server_->set_ready();
     metrics_.on_collectives(*ring_);
     counted_ = ring_->count(contract::CollectiveOp::kAllReduce);
-    base::log_info("ready", {{"fence", contract::fence_text(membership.fence)}, {"ranks", membership.peers.size()},
-                             {"step", position_.step}, {"targetSteps", membership.target_steps},
-                             {"parameterHash", ready.parameter_hash}, {"restoreRank", membership.restore_rank}});
+    base::log_info("ready", {{"fence", contract::fence_text(membership.fence)},
+                             {"ranks", membership.peers.size()},
+                             {"step", position_.step},
+                             {"targetSteps", membership.target_steps},
+                             {"parameterHash", ready.parameter_hash},
+                             {"restoreRank", membership.restore_rank}});
     return {};
   }
 
@@ -242,7 +270,8 @@ class Worker {
     return error;
   }
 
-  // ---- events and endings ------------------------------------------------------------------------------------------
+  // ---- events and endings
+  // ------------------------------------------------------------------------------------------
   bool stopping() const { return deps_.stop_requested && deps_.stop_requested(); }
 
   // The next event. Once we were asked to stop, silence of the coordinator has an end.
@@ -255,7 +284,8 @@ class Worker {
       if (!stopping()) continue;
       if (!give_up_at) give_up_at = now + kStopPatience;
       if (now >= *give_up_at) {
-        return Error{ErrorCode::kUnavailable, "asked to stop, and the coordinator planned no end within 45 s"};
+        return Error{ErrorCode::kUnavailable,
+                     "asked to stop, and the coordinator planned no end within 45 s"};
       }
     }
   }
@@ -269,18 +299,20 @@ class Worker {
     return Ending{stopping() ? ExitCode::kStopped : ExitCode::kTryAgain, "stopped: " + finish.reason};
   }
 
-  // Work ended with `error`. A broken ring is the echo of something else: the coordinator says what. Anything of our own
-  // goes to the coordinator, so that the others need not wait.
+  // Work ended with `error`. A broken ring is the echo of something else: the coordinator says what. Anything
+  // of our own goes to the coordinator, so that the others need not wait.
   Error give_up(Error error) {
     error = not_the_users(std::move(error));
     const bool echo = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kAborted ||
                       error.code == ErrorCode::kDeadlineExceeded;
     if (echo) {
-      const auto until = base::real_clock().now() + std::chrono::seconds(spec_.restart.failure_detection_seconds + 3);
+      const auto until =
+          base::real_clock().now() + std::chrono::seconds(spec_.restart.failure_detection_seconds + 3);
       for (;;) {
         const Result<MemberEvent> event = client_->next_event(until);
         if (!event.ok()) break;
-        if (const auto* abort = std::get_if<contract::Abort>(&*event)) return {ErrorCode::kAborted, abort->reason};
+        if (const auto* abort = std::get_if<contract::Abort>(&*event))
+          return {ErrorCode::kAborted, abort->reason};
         if (std::holds_alternative<contract::Finish>(*event)) break;
       }
     }
@@ -295,38 +327,49 @@ class Worker {
   // The last numbers stay to be scraped, until the time is over or somebody asks us to go.
   void linger() const {
     const auto until = base::real_clock().now() + std::chrono::seconds(spec_.metrics_linger_seconds);
-    while (base::real_clock().now() < until && !stopping()) base::real_clock().sleep_for(std::chrono::milliseconds(100));
+    while (base::real_clock().now() < until && !stopping())
+      base::real_clock().sleep_for(std::chrono::milliseconds(100));
   }
 
-  // ---- log ---------------------------------------------------------------------------------------------------------
+  // ---- log
+  // ---------------------------------------------------------------------------------------------------------
   void report_saved(const Result<SavedCheckpoint>& saved, contract::Checkpointed& message) {
     last_save_error_ = saved.ok() ? "" : saved.error().message;
     if (!saved.ok()) {
       message.error = saved.error().message;
-      base::log_error("checkpoint not written; training goes on", {{"step", message.step}, {"error", message.error}});
+      base::log_error("checkpoint not written; training goes on",
+                      {{"step", message.step}, {"error", message.error}});
       return;
     }
     message.directory = saved->directory;
     message.bytes = static_cast<std::int64_t>(saved->bytes);
     for (const std::string& warning : saved->warnings) base::log_warning(warning);
-    base::log_info("checkpoint written", {{"step", message.step}, {"directory", message.directory}, {"bytes", message.bytes}});
+    base::log_info("checkpoint written",
+                   {{"step", message.step}, {"directory", message.directory}, {"bytes", message.bytes}});
   }
 
   void log_step(const contract::StepPlan& plan, const contract::Commit& commit) const {
     const std::int64_t target = client_->membership().target_steps;
     if (plan.step % kLogEvery != 0 && plan.step != 1 && plan.step != target) return;
     const double count = std::max<double>(1, static_cast<double>(commit.reduced_count));
-    base::log_info("step", {{"step", plan.step}, {"targetSteps", target}, {"epoch", plan.epoch}, {"loss", commit.loss_sum / count},
-                            {"samples", commit.samples}, {"learningRate", commit.learning_rate},
-                            {"stepSeconds", commit.step_seconds}, {"busySeconds", commit.phases.busy()},
+    base::log_info("step", {{"step", plan.step},
+                            {"targetSteps", target},
+                            {"epoch", plan.epoch},
+                            {"loss", commit.loss_sum / count},
+                            {"samples", commit.samples},
+                            {"learningRate", commit.learning_rate},
+                            {"stepSeconds", commit.step_seconds},
+                            {"busySeconds", commit.phases.busy()},
                             {"collectiveWaitSeconds", commit.phases.collective_wait}});
   }
 
   void log_throttling() const {
     const auto throttling = read_cpu_throttling(*deps_.files);
     if (!throttling) return;
-    base::log_info("CPU throttling", {{"periods", throttling->periods}, {"throttledPeriods", throttling->throttled},
-                                      {"cpuLimit", cpu_.cores}, {"source", throttling->source}});
+    base::log_info("CPU throttling", {{"periods", throttling->periods},
+                                      {"throttledPeriods", throttling->throttled},
+                                      {"cpuLimit", cpu_.cores},
+                                      {"source", throttling->source}});
   }
 
   static double unix_seconds() { return base::seconds(base::real_clock().wall_now().time_since_epoch()); }
@@ -361,12 +404,15 @@ ExitCode run_worker(const Settings& settings, const WorkerDependencies& dependen
     step = worker.step();
   }
   const bool failed = ending.code != ExitCode::kDone && ending.code != ExitCode::kStopped;
-  base::log(failed ? base::LogLevel::kError : base::LogLevel::kInfo, failed ? ending.reason : "ended: " + ending.reason,
+  base::log(failed ? base::LogLevel::kError : base::LogLevel::kInfo,
+            failed ? ending.reason : "ended: " + ending.reason,
             {{"exitCode", static_cast<int>(ending.code)}, {"step", step}});
   // A machine without that file is no reason to fail: the message is for the kubelet.
-  const std::string text = contract::termination_message(contract::WorkerTermination{ending.reason, static_cast<int>(ending.code), step});
+  const std::string text = contract::termination_message(
+      contract::WorkerTermination{ending.reason, static_cast<int>(ending.code), step});
   const std::string_view pieces[] = {text};
-  if (!settings.termination_log.empty()) (void)dependencies.files->write_synced(settings.termination_log, pieces);
+  if (!settings.termination_log.empty())
+    (void)dependencies.files->write_synced(settings.termination_log, pieces);
   return ending.code;
 }
 

@@ -2,7 +2,8 @@
 
 namespace evenkeel::trainer {
 
-base::Result<std::unique_ptr<WorkerServer>> WorkerServer::start(const Settings& settings, const ReplicaMetrics& metrics) {
+base::Result<std::unique_ptr<WorkerServer>> WorkerServer::start(const Settings& settings,
+                                                                const ReplicaMetrics& metrics) {
   std::unique_ptr<WorkerServer> own(new WorkerServer);
   own->page_.add(metrics.collectable());
   own->page_.add(base::process_metrics());
@@ -11,13 +12,16 @@ base::Result<std::unique_ptr<WorkerServer>> WorkerServer::start(const Settings& 
   options.port = static_cast<std::uint16_t>(settings.metrics_port);
   const auto ready = [server = own.get()](const base::HttpRequest&) {
     const bool yes = server->ready_.load();
-    return base::HttpResponse{yes ? 200 : 503, "text/plain; charset=utf-8", yes ? "ok\n" : "waiting for the other ranks\n"};
+    return base::HttpResponse{yes ? 200 : 503, "text/plain; charset=utf-8",
+                              yes ? "ok\n" : "waiting for the other ranks\n"};
   };
   std::map<std::string, base::HttpHandler> routes;
   routes["/metrics"] = [server = own.get()](const base::HttpRequest&) {
     return base::HttpResponse{200, std::string(base::kMetricsContentType), server->page_.text()};
   };
-  routes["/healthz"] = [](const base::HttpRequest&) { return base::HttpResponse{200, "text/plain; charset=utf-8", "ok\n"}; };
+  routes["/healthz"] = [](const base::HttpRequest&) {
+    return base::HttpResponse{200, "text/plain; charset=utf-8", "ok\n"};
+  };
   routes["/readyz"] = ready;
   EVENKEEL_ASSIGN(own->server_, base::HttpServer::start(options, std::move(routes)));
   return own;

@@ -1,5 +1,5 @@
-// The pod's HTTP face: /metrics, /healthz, /readyz. Started before the data set is read, so that probes and scrapes are
-// answered while a rank waits.
+// The pod's HTTP face: /metrics, /healthz, /readyz. Started before the data set is read, so that probes and
+// scrapes are answered while a rank waits.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ namespace evenkeel::trainer {
 
 class WorkerServer {
  public:
-  static base::Result<std::unique_ptr<WorkerServer>> start(const Settings& settings, const ReplicaMetrics& metrics);
+  static base::Result<std::unique_ptr<WorkerServer>> start(const Settings& settings,
+                                                           const ReplicaMetrics& metrics);
   // From now on /readyz says yes.
   void set_ready() { ready_.store(true); }
   std::uint16_t port() const { return server_->port(); }

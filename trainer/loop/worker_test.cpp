@@ -54,7 +54,9 @@ class Job {
     options.stop = &coordinator_stop_;
     std::promise<std::pair<int, int>> listening;
     auto ports = listening.get_future();
-    options.on_listening = [&listening](std::uint16_t control, std::uint16_t metrics) { listening.set_value({control, metrics}); };
+    options.on_listening = [&listening](std::uint16_t control, std::uint16_t metrics) {
+      listening.set_value({control, metrics});
+    };
     coordinator_ = std::async(std::launch::async, [options] { return run_coordinator(options); });
     std::tie(config_.coordinator_port, coordinator_metrics_port) = ports.get();
   }
@@ -133,7 +135,8 @@ TEST(Worker, a_job_of_several_ranks_trains_evaluates_checkpoints_and_ends_with_0
     const auto expected = train_group(files, spec, options);
     auto replica = Replica::make(files, spec, {});
     ASSERT_TRUE(replica.ok());
-    ASSERT_TRUE(load_checkpoint(files, *found->newest, (*replica)->weights(), (*replica)->optimizer_state()).ok());
+    ASSERT_TRUE(
+        load_checkpoint(files, *found->newest, (*replica)->weights(), (*replica)->optimizer_state()).ok());
     EXPECT_EQ((*replica)->parameter_hash(), expected[0].hash);
   }
 }
@@ -148,8 +151,9 @@ TEST(Worker, asked_to_stop_it_checkpoints_ends_with_143_and_goes_on_where_it_was
   first.start_all();
   // Stop once the coordinator has seen a step.
   for (;;) {
-    const auto answer = base::http_get("127.0.0.1", static_cast<std::uint16_t>(first.coordinator_metrics_port),
-                                       contract::kReportPath, std::chrono::seconds(5), contract::kMaxReportBytes);
+    const auto answer =
+        base::http_get("127.0.0.1", static_cast<std::uint16_t>(first.coordinator_metrics_port),
+                       contract::kReportPath, std::chrono::seconds(5), contract::kMaxReportBytes);
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     const auto report = contract::decode_report(*base::parse_json(answer->body));
     ASSERT_TRUE(report.ok());
@@ -197,10 +201,12 @@ TEST(Worker, a_rank_with_another_model_is_refused_with_78_and_the_right_one_may_
   contract::TrainingJobSpec other = job(2);
   other.model.layers[1].units = 16;
   job_run.start(1, other);
-  // Which of the two is refused depends on who came first; with rank 0 and 1 alone there is no majority but the first.
+  // Which of the two is refused depends on who came first; with rank 0 and 1 alone there is no majority but
+  // the first.
   const ExitCode refused = job_run.worker_exit(1);
   EXPECT_EQ(refused, ExitCode::kMismatch) << job_run.termination(1).reason;
-  EXPECT_NE(job_run.termination(1).reason.find("dense_1"), std::string::npos) << job_run.termination(1).reason;
+  EXPECT_NE(job_run.termination(1).reason.find("dense_1"), std::string::npos)
+      << job_run.termination(1).reason;
   job_run.start(1);
   EXPECT_EQ(job_run.worker_exit(0), ExitCode::kDone);
   EXPECT_EQ(job_run.worker_exit(2), ExitCode::kDone);
@@ -217,7 +223,8 @@ TEST(Worker, bad_data_and_a_missing_folder_end_with_65_and_say_where) {
   files.put("/data/train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(19, '\0'));
   missing.start(0);
   EXPECT_EQ(missing.worker_exit(1), ExitCode::kBadData);
-  EXPECT_NE(missing.termination(0).reason.find("train-labels"), std::string::npos) << missing.termination(0).reason;
+  EXPECT_NE(missing.termination(0).reason.find("train-labels"), std::string::npos)
+      << missing.termination(0).reason;
   // The right data, and the same coordinator goes on.
   put_row_set(files, "/data", 20, 4);
   missing.start(0);

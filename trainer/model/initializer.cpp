@@ -19,13 +19,15 @@ constexpr double kCutNormalStddev = 0.87962566103423978;
 constexpr double kCut = 2.0;
 
 base::PhiloxKey key_of(std::uint64_t seed, std::uint32_t tensor_index) {
-  const std::uint64_t mixed = base::mix64(base::mix64(base::mix64(seed) + kPurposeInitialValue) + tensor_index);
+  const std::uint64_t mixed =
+      base::mix64(base::mix64(base::mix64(seed) + kPurposeInitialValue) + tensor_index);
   return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32)};
 }
 
 // The random words of one element; `attempt` for samplers that throw some away.
 base::PhiloxCounter words_of(base::PhiloxKey key, std::uint64_t element, std::uint32_t attempt) {
-  return base::philox({static_cast<std::uint32_t>(element), static_cast<std::uint32_t>(element >> 32), attempt, 0}, key);
+  return base::philox(
+      {static_cast<std::uint32_t>(element), static_cast<std::uint32_t>(element >> 32), attempt, 0}, key);
 }
 
 // In (0, 1): never 0, for the logarithm.
@@ -34,7 +36,8 @@ double unit(std::uint32_t high, std::uint32_t low) {
   return (static_cast<double>(bits) + 0.5) * 0x1p-53;
 }
 
-// A unit normal, again and again until it lies within the cut (19 of 20 do). Box and Muller give two at a time.
+// A unit normal, again and again until it lies within the cut (19 of 20 do). Box and Muller give two at a
+// time.
 double cut_normal(base::PhiloxKey key, std::uint64_t element) {
   for (std::uint32_t attempt = 0;; ++attempt) {
     const auto w = words_of(key, element, attempt);
@@ -62,19 +65,26 @@ double uniform_limit(InitializerKind kind, std::int64_t fan_in, std::int64_t fan
   return kind == InitializerKind::kGlorotUniform ? std::sqrt(6.0 / (in + out)) : std::sqrt(6.0 / in);
 }
 
-double he_normal_stddev(std::int64_t fan_in) { return std::sqrt(2.0 / static_cast<double>(fan_in)); }
+double he_normal_stddev(std::int64_t fan_in) {
+  return std::sqrt(2.0 / static_cast<double>(fan_in));
+}
 
-double he_normal_sampler_sigma(std::int64_t fan_in) { return he_normal_stddev(fan_in) / kCutNormalStddev; }
+double he_normal_sampler_sigma(std::int64_t fan_in) {
+  return he_normal_stddev(fan_in) / kCutNormalStddev;
+}
 
 void initialize_tensor(const PlanParameter& parameter, std::uint64_t seed, std::uint32_t tensor_index,
                        std::span<float> values) {
   assert(static_cast<std::int64_t>(values.size()) == parameter.elements);
   const base::PhiloxKey key = key_of(seed, tensor_index);
   switch (parameter.initializer) {
-    case InitializerKind::kZeros: std::ranges::fill(values, 0.0f); return;
+    case InitializerKind::kZeros:
+      std::ranges::fill(values, 0.0f);
+      return;
     case InitializerKind::kHeNormal: {
       const double sigma = he_normal_sampler_sigma(parameter.fan_in);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(sigma * cut_normal(key, i));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(sigma * cut_normal(key, i));
       return;
     }
     case InitializerKind::kHeUniform:

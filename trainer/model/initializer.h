@@ -1,5 +1,5 @@
-// Initial values of parameters: Philox keyed by (seed, purpose, index of the tensor in the model), so they depend on no
-// rank, thread or layout. Pure. Formulas and golden values: fans and limits of He and Glorot.
+// Initial values of parameters: Philox keyed by (seed, purpose, index of the tensor in the model), so they
+// depend on no rank, thread or layout. Pure. Formulas and golden values: fans and limits of He and Glorot.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace evenkeel::trainer {
 
 // Half-width of the uniform distribution: sqrt(6 / fan_in) for He, sqrt(6 / (fan_in + fan_out)) for Glorot.
 double uniform_limit(InitializerKind kind, std::int64_t fan_in, std::int64_t fan_out);
-// He normal: the standard deviation that the values have, and the sigma that the sampler must use, because cutting at two
-// sigma narrows a normal distribution to 0.8796 of its width.
+// He normal: the standard deviation that the values have, and the sigma that the sampler must use, because
+// cutting at two sigma narrows a normal distribution to 0.8796 of its width.
 double he_normal_stddev(std::int64_t fan_in);
 double he_normal_sampler_sigma(std::int64_t fan_in);
 

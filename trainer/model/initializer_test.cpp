@@ -19,7 +19,8 @@ TEST(Initializer, limits_and_widths_have_the_golden_values) {
                       {2048, 1000, 0.04436782547, 0.03125, 0.03552647607, 0.05412658774},
                       {2048, 5, 0.05406063598, 0.03125, 0.03552647607, 0.05412658774}};
   for (const Row& row : rows) {
-    EXPECT_NEAR(uniform_limit(InitializerKind::kGlorotUniform, row.fan_in, row.fan_out), row.glorot_limit, 1e-11);
+    EXPECT_NEAR(uniform_limit(InitializerKind::kGlorotUniform, row.fan_in, row.fan_out), row.glorot_limit,
+                1e-11);
     EXPECT_NEAR(uniform_limit(InitializerKind::kHeUniform, row.fan_in, row.fan_out), row.he_limit, 1e-11);
     EXPECT_NEAR(he_normal_stddev(row.fan_in), row.he_stddev, 1e-11);
     EXPECT_NEAR(he_normal_sampler_sigma(row.fan_in), row.he_sigma, 1e-11);
@@ -37,13 +38,15 @@ std::vector<float> sample(InitializerKind kind, std::uint64_t seed, std::uint32_
   return values;
 }
 
-// Mean, deviation and largest magnitude of 100,352 values against what the distribution says; bounds are five sigma.
+// Mean, deviation and largest magnitude of 100,352 values against what the distribution says; bounds are five
+// sigma.
 TEST(Initializer, samples_have_the_distribution) {
   const struct {
     InitializerKind kind;
     double stddev, largest;
   } cases[] = {{InitializerKind::kHeNormal, he_normal_stddev(784), 2 * he_normal_sampler_sigma(784)},
-               {InitializerKind::kHeUniform, he_normal_stddev(784), uniform_limit(InitializerKind::kHeUniform, 784, 512)},
+               {InitializerKind::kHeUniform, he_normal_stddev(784),
+                uniform_limit(InitializerKind::kHeUniform, 784, 512)},
                {InitializerKind::kGlorotUniform, std::sqrt(2.0 / (784 + 512)),
                 uniform_limit(InitializerKind::kGlorotUniform, 784, 512)}};
   for (const auto& c : cases) {

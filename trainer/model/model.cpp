@@ -22,7 +22,8 @@ Result<InitializerKind> initializer_of(const LayerSpec& layer) {
   if (layer.initializer == "heNormal") return InitializerKind::kHeNormal;
   if (layer.initializer == "heUniform") return InitializerKind::kHeUniform;
   if (layer.initializer == "glorotUniform") return InitializerKind::kGlorotUniform;
-  return invalid(layer.name, "initializer \"" + layer.initializer + "\" is not known; known: heNormal, heUniform, glorotUniform");
+  return invalid(layer.name, "initializer \"" + layer.initializer +
+                                 "\" is not known; known: heNormal, heUniform, glorotUniform");
 }
 
 // "dense_1", "dense_2", ...: the n-th of its type, as the user counts them.
@@ -56,13 +57,16 @@ Result<TensorId> add_layer(Graph& graph, const LayerSpec& layer, TensorId x) {
 Status check_output(const Graph& graph, const std::string& last_layer, int num_classes) {
   const Shape& shape = graph.at(graph.logits).shape;
   if (shape.size() != 2) {
-    return invalid(last_layer, "it is the last and gives " + to_text(shape) + ", but the loss needs (N, classes): end with flatten and dense");
+    return invalid(last_layer, "it is the last and gives " + to_text(shape) +
+                                   ", but the loss needs (N, classes): end with flatten and dense");
   }
   if (shape[1] < num_classes) {
     return invalid(last_layer, "it is the last and gives " + to_text(shape) + ", but the data set has " +
-                                   std::to_string(num_classes) + " classes: set its units to " + std::to_string(num_classes));
+                                   std::to_string(num_classes) + " classes: set its units to " +
+                                   std::to_string(num_classes));
   }
-  if (graph.parameters().empty()) return invalid(last_layer, "no layer of the model has anything to learn: add a dense layer");
+  if (graph.parameters().empty())
+    return invalid(last_layer, "no layer of the model has anything to learn: add a dense layer");
   return {};
 }
 
@@ -81,14 +85,16 @@ Result<std::vector<LayerSpec>> expand_layers(const contract::ModelSpec& spec, in
   if (!spec.preset.empty()) {
     EVENKEEL_ASSIGN(layers, preset_layers(spec.preset, num_classes));
   }
-  if (layers.empty()) return Error{ErrorCode::kInvalidInput, "the model has no layers: give model.preset or model.layers"};
+  if (layers.empty())
+    return Error{ErrorCode::kInvalidInput, "the model has no layers: give model.preset or model.layers"};
   EVENKEEL_TRY(fill_in_names(layers));
   return layers;
 }
 
 Result<Graph> build_model(const contract::ModelSpec& spec, const Shape& sample_shape, int num_classes) {
   if (num_classes < 1) {
-    return Error{ErrorCode::kInvalidInput, "the number of classes is " + std::to_string(num_classes) + ", must be at least 1"};
+    return Error{ErrorCode::kInvalidInput,
+                 "the number of classes is " + std::to_string(num_classes) + ", must be at least 1"};
   }
   EVENKEEL_ASSIGN(const std::vector<LayerSpec> layers, expand_layers(spec, num_classes));
   Graph graph;

@@ -1,5 +1,5 @@
-// From the job's model (a preset or a list of layers) to a forward graph. Pure; called once at start by every rank and
-// by `evenkeel-trainer plan`.
+// From the job's model (a preset or a list of layers) to a forward graph. Pure; called once at start by every
+// rank and by `evenkeel-trainer plan`.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace evenkeel::trainer {
 
-// How many classes the model itself fixes: options.numClasses, else the units of the last dense layer, else 0 (the data
-// set decides). Pass it to load_dataset().
+// How many classes the model itself fixes: options.numClasses, else the units of the last dense layer, else 0
+// (the data set decides). Pass it to load_dataset().
 int output_classes(const contract::ModelSpec& spec);
 
-// The layers of a preset, or spec.layers; names filled in ("dense_1"). kInvalidInput: unknown preset or type, a name
-// twice, units < 1, no layer with parameters.
-base::Result<std::vector<contract::LayerSpec>> expand_layers(const contract::ModelSpec& spec, int num_classes);
+// The layers of a preset, or spec.layers; names filled in ("dense_1"). kInvalidInput: unknown preset or type,
+// a name twice, units < 1, no layer with parameters.
+base::Result<std::vector<contract::LayerSpec>> expand_layers(const contract::ModelSpec& spec,
+                                                             int num_classes);
 
-// sample_shape without the batch: (28, 28). num_classes >= 1: labels lie below it. kInvalidInput names layer and shapes,
-// also where the last layer gives fewer values than there are classes.
+// sample_shape without the batch: (28, 28). num_classes >= 1: labels lie below it. kInvalidInput names layer
+// and shapes, also where the last layer gives fewer values than there are classes.
 base::Result<Graph> build_model(const contract::ModelSpec& spec, const Shape& sample_shape, int num_classes);
 
 }  // namespace evenkeel::trainer

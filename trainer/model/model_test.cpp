@@ -42,7 +42,8 @@ TEST(Model, the_mlp_preset_has_its_published_size) {
 }
 
 TEST(Model, layers_get_names_by_type_and_place) {
-  const auto layers = expand_layers(model({layer("flatten"), layer("dense", 5), layer("relu"), layer("dense", 10)}), 10);
+  const auto layers =
+      expand_layers(model({layer("flatten"), layer("dense", 5), layer("relu"), layer("dense", 10)}), 10);
   ASSERT_TRUE(layers.ok());
   EXPECT_EQ((*layers)[1].name, "dense_1");
   EXPECT_EQ((*layers)[2].name, "relu_1");
@@ -52,19 +53,31 @@ TEST(Model, layers_get_names_by_type_and_place) {
 TEST(Model, activation_of_a_dense_layer_equals_a_relu_layer) {
   auto with = layer("dense", 5);
   with.activation = "relu";
-  const Plan a = compile_plan(build_model(model({layer("flatten"), with, layer("dense", 10)}), {4, 4}, 10).value(), 2,
-                              PlanMode::kTraining, {}).value();
-  const Plan b = compile_plan(build_model(model({layer("flatten"), layer("dense", 5), layer("relu"), layer("dense", 10)}), {4, 4}, 10).value(), 2,
-                              PlanMode::kTraining, {}).value();
+  const Plan a =
+      compile_plan(build_model(model({layer("flatten"), with, layer("dense", 10)}), {4, 4}, 10).value(), 2,
+                   PlanMode::kTraining, {})
+          .value();
+  const Plan b =
+      compile_plan(
+          build_model(model({layer("flatten"), layer("dense", 5), layer("relu"), layer("dense", 10)}), {4, 4},
+                      10)
+              .value(),
+          2, PlanMode::kTraining, {})
+          .value();
   EXPECT_EQ(a.steps.size(), b.steps.size());
   EXPECT_EQ(a.flop, b.flop);
 }
 
 TEST(Model, errors_name_the_layer_the_value_and_the_shapes) {
-  EXPECT_NE(error_of(model({layer("dense", 10)})).find("dense_1: dense takes (N, features), but gets (N, 28, 28)"), std::string::npos);
+  EXPECT_NE(
+      error_of(model({layer("dense", 10)})).find("dense_1: dense takes (N, features), but gets (N, 28, 28)"),
+      std::string::npos);
   EXPECT_NE(error_of(model({layer("flatten"), layer("dense", 0)})).find("units is 0"), std::string::npos);
-  EXPECT_NE(error_of(model({layer("flatten"), layer("conv2d")})).find("\"conv2d\" is not known"), std::string::npos);
-  EXPECT_NE(error_of(model({layer("flatten"), layer("dense", 9)})).find("gives (N, 9), but the data set has 10 classes"), std::string::npos);
+  EXPECT_NE(error_of(model({layer("flatten"), layer("conv2d")})).find("\"conv2d\" is not known"),
+            std::string::npos);
+  EXPECT_NE(error_of(model({layer("flatten"), layer("dense", 9)}))
+                .find("gives (N, 9), but the data set has 10 classes"),
+            std::string::npos);
   EXPECT_NE(error_of(model({layer("flatten")})).find("anything to learn"), std::string::npos);
   EXPECT_NE(error_of(model({})).find("no layers"), std::string::npos);
   auto named = layer("dense", 10);

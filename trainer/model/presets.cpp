@@ -28,7 +28,8 @@ std::vector<LayerSpec> mlp(int num_classes) {
 
 base::Result<std::vector<LayerSpec>> preset_layers(const std::string& preset, int num_classes) {
   if (preset == "mlp") return mlp(num_classes);
-  return base::Error{base::ErrorCode::kInvalidInput, "model.preset \"" + preset + "\" is not known; known: mlp"};
+  return base::Error{base::ErrorCode::kInvalidInput,
+                     "model.preset \"" + preset + "\" is not known; known: mlp"};
 }
 
 }  // namespace evenkeel::trainer

@@ -40,7 +40,8 @@ TEST(Finite, names_the_step_and_the_parameter) {
 
 TEST(Finite, loss_and_norm) {
   EXPECT_TRUE(check_loss(1.5, 2).ok());
-  EXPECT_EQ(check_loss(std::numeric_limits<double>::quiet_NaN(), 2).error().code, base::ErrorCode::kNumerical);
+  EXPECT_EQ(check_loss(std::numeric_limits<double>::quiet_NaN(), 2).error().code,
+            base::ErrorCode::kNumerical);
   const std::vector<float> v = {3.0f, 4.0f};
   EXPECT_DOUBLE_EQ(squared_norm(v), 25.0);
 }

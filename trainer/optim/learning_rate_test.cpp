@@ -15,8 +15,10 @@ TEST(LearningRate, factor_follows_the_rule) {
 }
 
 TEST(LearningRate, auto_without_a_rule_and_empty_batches_are_refused) {
-  EXPECT_EQ(batch_factor(LearningRateScaling::kAuto, "adam", 256, 64).error().code, base::ErrorCode::kUnsupported);
-  EXPECT_EQ(batch_factor(LearningRateScaling::kLinear, "sgd", 256, 0).error().code, base::ErrorCode::kInvalidInput);
+  EXPECT_EQ(batch_factor(LearningRateScaling::kAuto, "adam", 256, 64).error().code,
+            base::ErrorCode::kUnsupported);
+  EXPECT_EQ(batch_factor(LearningRateScaling::kLinear, "sgd", 256, 0).error().code,
+            base::ErrorCode::kInvalidInput);
 }
 
 TEST(LearningRate, base_is_the_batch_of_a_replica_if_given_else_the_global_batch_at_creation) {
@@ -32,7 +34,8 @@ TEST(LearningRate, base_is_the_batch_of_a_replica_if_given_else_the_global_batch
 }
 
 TEST(LearningRate, a_schedule_that_is_not_built_is_refused) {
-  EXPECT_EQ(scheduled_rate(contract::Schedule::kCosine, 0.1, 0.5).error().code, base::ErrorCode::kUnsupported);
+  EXPECT_EQ(scheduled_rate(contract::Schedule::kCosine, 0.1, 0.5).error().code,
+            base::ErrorCode::kUnsupported);
 }
 
 }  // namespace

@@ -27,12 +27,30 @@ struct Golden {
 TEST(Sgd, follows_the_golden_values) {
   const Golden goldens[] = {
       {"momentum", OptimizerConvention::kPyTorch, 0, kConstantRate, {0.99, 1.001, 0.9809, 0.95781, 0.937029}},
-      {"momentum Keras", OptimizerConvention::kKeras, 0, kConstantRate, {0.99, 1.001, 0.9809, 0.95781, 0.937029}},
-      {"rate change Keras", OptimizerConvention::kKeras, 0, kFallingRate, {0.99, 1.001, 1.0079, 1.01361, 1.018749}},
-      {"rate change PyTorch", OptimizerConvention::kPyTorch, 0, kFallingRate, {0.99, 1.001, 0.99899, 0.996681, 0.9946029}},
-      {"decay Keras", OptimizerConvention::kKeras, 0.01, kConstantRate,
+      {"momentum Keras",
+       OptimizerConvention::kKeras,
+       0,
+       kConstantRate,
+       {0.99, 1.001, 0.9809, 0.95781, 0.937029}},
+      {"rate change Keras",
+       OptimizerConvention::kKeras,
+       0,
+       kFallingRate,
+       {0.99, 1.001, 1.0079, 1.01361, 1.018749}},
+      {"rate change PyTorch",
+       OptimizerConvention::kPyTorch,
+       0,
+       kFallingRate,
+       {0.99, 1.001, 0.99899, 0.996681, 0.9946029}},
+      {"decay Keras",
+       OptimizerConvention::kKeras,
+       0.01,
+       kConstantRate,
        {0.989, 0.999011, 0.977911989, 0.953844077011, 0.932109232934}},
-      {"decay PyTorch", OptimizerConvention::kPyTorch, 0.01, kConstantRate,
+      {"decay PyTorch",
+       OptimizerConvention::kPyTorch,
+       0.01,
+       kConstantRate,
        {0.989, 0.998111, 0.975312789, 0.948819086311, 0.924025934805}},
   };
   for (const Golden& golden : goldens) {
@@ -44,7 +62,8 @@ TEST(Sgd, follows_the_golden_values) {
       // Three samples whose sum is three times the mean: the division is the optimizer's.
       const std::array<float, 1> g = {static_cast<float>(3 * kGradients[step])};
       sgd.step(w, g, v, {golden.rates[step], 3.0});
-      EXPECT_NEAR(w[0], golden.expected[step], 2e-6 * golden.expected[step]) << golden.name << " step " << step + 1;
+      EXPECT_NEAR(w[0], golden.expected[step], 2e-6 * golden.expected[step])
+          << golden.name << " step " << step + 1;
     }
   }
 }
@@ -93,7 +112,8 @@ TEST(Sgd, decays_kernels_and_leaves_biases_alone) {
   for (const PlanParameter& p : plan.parameters) {
     const bool is_kernel = p.name.find("kernel") != std::string::npos;
     for (std::int64_t i = 0; i < p.elements; ++i) {
-      EXPECT_FLOAT_EQ(w[p.offset_elements + static_cast<std::uint64_t>(i)], is_kernel ? 0.95f : 1.0f) << p.name;
+      EXPECT_FLOAT_EQ(w[p.offset_elements + static_cast<std::uint64_t>(i)], is_kernel ? 0.95f : 1.0f)
+          << p.name;
     }
   }
 }

@@ -6,20 +6,23 @@
 namespace evenkeel::trainer {
 namespace {
 
-// The inner loops are free functions over plain pointers, so that the compiler sees independent streams and vectorises. Every
-// number of a step in one struct: they come from different places but travel together.
+// The inner loops are free functions over plain pointers, so that the compiler sees independent streams and
+// vectorises. Every number of a step in one struct: they come from different places but travel together.
 struct Numbers {
-  float rate, per_sample, momentum, decay;  // per_sample = 1 / count: a division for each element costs as much as the rest
+  float rate, per_sample, momentum,
+      decay;  // per_sample = 1 / count: a division for each element costs as much as the rest
 };
 
-void pytorch_momentum(float* __restrict w, const float* __restrict g, float* __restrict v, std::uint64_t n, Numbers s) {
+void pytorch_momentum(float* __restrict w, const float* __restrict g, float* __restrict v, std::uint64_t n,
+                      Numbers s) {
   for (std::uint64_t i = 0; i < n; ++i) {
     v[i] = s.momentum * v[i] + (g[i] * s.per_sample + s.decay * w[i]);
     w[i] -= s.rate * v[i];
   }
 }
 
-void keras_momentum(float* __restrict w, const float* __restrict g, float* __restrict v, std::uint64_t n, Numbers s) {
+void keras_momentum(float* __restrict w, const float* __restrict g, float* __restrict v, std::uint64_t n,
+                    Numbers s) {
   const float shrink = s.decay * s.rate;
   for (std::uint64_t i = 0; i < n; ++i) {
     v[i] = s.momentum * v[i] - s.rate * (g[i] * s.per_sample);
@@ -55,16 +58,23 @@ std::vector<Segment> segments_of(const Plan* plan, double weight_decay) {
 }
 
 Sgd::Sgd(const contract::OptimizerSpec& spec, std::vector<Segment> segments)
-    : convention_(spec.convention), momentum_(static_cast<float>(spec.momentum)), segments_(std::move(segments)) {}
+    : convention_(spec.convention),
+      momentum_(static_cast<float>(spec.momentum)),
+      segments_(std::move(segments)) {}
 
-int Sgd::slots() const { return momentum_ == 0.0f ? 0 : 1; }
+int Sgd::slots() const {
+  return momentum_ == 0.0f ? 0 : 1;
+}
 
-const char* Sgd::slot_name(int) const { return "velocity"; }
+const char* Sgd::slot_name(int) const {
+  return "velocity";
+}
 
 void Sgd::step(std::span<float> w, std::span<const float> g, std::span<float> state, const UpdateArgs& args) {
   assert(g.size() == w.size() && state.size() == w.size() * static_cast<std::size_t>(slots()));
   if (args.count <= 0) return;
-  Numbers numbers{static_cast<float>(args.learning_rate), static_cast<float>(1.0 / args.count), momentum_, 0.0f};
+  Numbers numbers{static_cast<float>(args.learning_rate), static_cast<float>(1.0 / args.count), momentum_,
+                  0.0f};
   for (const Segment& s : segments_) {
     numbers.decay = static_cast<float>(s.weight_decay);
     const std::uint64_t n = s.end - s.begin;

@@ -27,7 +27,8 @@ class Sgd : public Optimizer {
   Sgd(const contract::OptimizerSpec& spec, std::vector<Segment> segments);
   int slots() const override;
   const char* slot_name(int slot) const override;
-  void step(std::span<float> w, std::span<const float> g, std::span<float> state, const UpdateArgs& args) override;
+  void step(std::span<float> w, std::span<const float> g, std::span<float> state,
+            const UpdateArgs& args) override;
 
  private:
   contract::OptimizerConvention convention_;

@@ -57,25 +57,29 @@ Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums&
   assert(ready_ == static_cast<int>(buckets_.size()));
   ready_ = 0;
   if (own.count > kMaxExactCount) {
-    return Error{ErrorCode::kUnsupported, "a share of " + std::to_string(own.count) + " samples in one step: at most " +
+    return Error{ErrorCode::kUnsupported, "a share of " + std::to_string(own.count) +
+                                              " samples in one step: at most " +
                                               std::to_string(kMaxExactCount) + " can be counted exactly"};
   }
   SideVector side = pack(step, own);
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const bool last = i + 1 == buckets_.size();
     const std::span<float> slice = gradients_.subspan(buckets_[i].offset_elements, buckets_[i].elements);
-    EVENKEEL_TRY(collective_.all_reduce(slice, static_cast<std::uint32_t>(i), last ? std::span<float>(side) : std::span<float>()));
+    EVENKEEL_TRY(collective_.all_reduce(slice, static_cast<std::uint32_t>(i),
+                                        last ? std::span<float>(side) : std::span<float>()));
   }
   if (buckets_.empty()) EVENKEEL_TRY(collective_.all_reduce(std::span<float>(side), 0));
 
   const auto expected = static_cast<float>(step % kSequenceModulus * collective_.size());
   if (side[kSequence] != expected) {
-    return Error{ErrorCode::kMismatch, "reducing step " + std::to_string(step) + ": the ranks are in different steps"};
+    return Error{ErrorCode::kMismatch,
+                 "reducing step " + std::to_string(step) + ": the ranks are in different steps"};
   }
   const ReducedSums sums = unpack(side);
   if (sums.count > kMaxExactCount) {
-    return Error{ErrorCode::kUnsupported, "a step of more than " + std::to_string(kMaxExactCount) +
-                                              " samples cannot be counted exactly; use a smaller global batch"};
+    return Error{ErrorCode::kUnsupported,
+                 "a step of more than " + std::to_string(kMaxExactCount) +
+                     " samples cannot be counted exactly; use a smaller global batch"};
   }
   return sums;
 }

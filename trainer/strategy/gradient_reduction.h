@@ -1,7 +1,7 @@
-// Turns the gradients of one rank into the gradient of the whole batch: sums every bucket over all ranks, and with the
-// last bucket a side vector of fp32 numbers that must never be split from it (how many samples, their loss). The division
-// by the reduced count is part of the optimizer's pass. A rank without samples takes part with zeros. Made once for each
-// communicator; used by the loop's thread.
+// Turns the gradients of one rank into the gradient of the whole batch: sums every bucket over all ranks, and
+// with the last bucket a side vector of fp32 numbers that must never be split from it (how many samples,
+// their loss). The division by the reduced count is part of the optimizer's pass. A rank without samples
+// takes part with zeros. Made once for each communicator; used by the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace evenkeel::trainer {
 
 // What one rank knows of its share of a step.
 struct StepSums {
-  double loss = 0;            // sum over samples
-  std::int64_t count = 0;     // samples that took part
+  double loss = 0;         // sum over samples
+  std::int64_t count = 0;  // samples that took part
   std::int64_t correct = 0;
-  std::int64_t skipped = 0;   // bad records: in the plan, in no gradient
+  std::int64_t skipped = 0;  // bad records: in the plan, in no gradient
 };
 
 struct ReducedSums {
@@ -42,8 +42,8 @@ class GradientReduction {
   // Backward has completed a bucket. Here is the place for a thread that reduces while backward goes on.
   void on_bucket_ready(int index);
 
-  // All buckets, in order, and the side vector. Afterwards arena 3 holds the sums over all ranks, the same bits on each.
-  // kMismatch: the ranks are not in the same step. Needs every bucket to be ready.
+  // All buckets, in order, and the side vector. Afterwards arena 3 holds the sums over all ranks, the same
+  // bits on each. kMismatch: the ranks are not in the same step. Needs every bucket to be ready.
   base::Result<ReducedSums> reduce(std::int64_t step, const StepSums& own);
 
  private:

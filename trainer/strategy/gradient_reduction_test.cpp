@@ -25,8 +25,12 @@ class MemoryGroup {
     Member(MemoryGroup& group, int rank) : group_(group), rank_(rank) {}
     int rank() const override { return rank_; }
     int size() const override { return group_.size_; }
-    Status all_reduce(std::span<float> v, std::uint32_t, std::span<float> tail) override { return sum(v, tail); }
-    Status all_reduce(std::span<double> v, std::uint32_t, std::span<double> tail) override { return sum(v, tail); }
+    Status all_reduce(std::span<float> v, std::uint32_t, std::span<float> tail) override {
+      return sum(v, tail);
+    }
+    Status all_reduce(std::span<double> v, std::uint32_t, std::span<double> tail) override {
+      return sum(v, tail);
+    }
     Status broadcast(std::span<float>, int) override { return {}; }
     Status broadcast(std::span<double>, int) override { return {}; }
     Status barrier() override { return {}; }
@@ -88,7 +92,8 @@ TEST(GradientReduction, buckets_are_summed_and_the_count_rides_with_the_last_one
     EXPECT_EQ(sums->ranks_with_data, 2) << "rank 0 has no sample and still takes part";
     EXPECT_EQ(sums->ranks_with_bad_loss, 0);
     EXPECT_NEAR(sums->loss, 0.6, 1e-6);
-    EXPECT_EQ(member.count(contract::CollectiveOp::kAllReduce).calls, 2u) << "no collective beside the buckets";
+    EXPECT_EQ(member.count(contract::CollectiveOp::kAllReduce).calls, 2u)
+        << "no collective beside the buckets";
   });
 }
 
@@ -113,7 +118,8 @@ TEST(GradientReduction, counts_are_exact_up_to_two_to_the_24_and_refused_beyond)
 }
 
 TEST(GradientReduction, one_ranks_bad_loss_is_known_to_all) {
-  for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     MemoryGroup group(3);
     group.run([bad](MemoryGroup::Member& member) {
       std::vector<float> gradients(6);
@@ -144,7 +150,8 @@ TEST(GradientReduction, ranks_in_different_steps_are_refused) {
 TEST(GradientReduction, evaluation_is_summed_in_double) {
   MemoryGroup group(2);
   group.run([](MemoryGroup::Member& member) {
-    const auto sums = reduce_evaluation(member, {0.1, (std::int64_t{1} << 30) + member.rank(), std::int64_t{1} << 31});
+    const auto sums =
+        reduce_evaluation(member, {0.1, (std::int64_t{1} << 30) + member.rank(), std::int64_t{1} << 31});
     ASSERT_TRUE(sums.ok());
     EXPECT_DOUBLE_EQ(sums->loss, 0.2);
     EXPECT_EQ(sums->correct, (std::int64_t{1} << 31) + 1);

@@ -7,7 +7,9 @@
 
 namespace evenkeel::trainer {
 
-void ArenaMemory::Free::operator()(std::byte* memory) const { std::free(memory); }
+void ArenaMemory::Free::operator()(std::byte* memory) const {
+  std::free(memory);
+}
 
 base::Result<ArenaMemory> ArenaMemory::allocate(std::uint64_t bytes, const std::string& name) {
   ArenaMemory arena;
@@ -19,7 +21,8 @@ base::Result<ArenaMemory> ArenaMemory::allocate(std::uint64_t bytes, const std::
   const std::uint64_t rounded = (bytes + alignment - 1) / alignment * alignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
   if (memory == nullptr) {
-    return base::Error{base::ErrorCode::kInvalidInput, "no memory for the arena " + name + ": " + std::to_string(rounded) +
+    return base::Error{base::ErrorCode::kInvalidInput, "no memory for the arena " + name + ": " +
+                                                           std::to_string(rounded) +
                                                            " bytes; make the batch or the model smaller"};
   }
   if (huge) madvise(memory, rounded, MADV_HUGEPAGE);  // advice only: it may be off, and that is fine

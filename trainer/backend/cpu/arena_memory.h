@@ -1,4 +1,5 @@
-// One arena's memory: aligned, zeroed, touched page by page when made, so that no step pays for it. Owned by the Engine.
+// One arena's memory: aligned, zeroed, touched page by page when made, so that no step pays for it. Owned by
+// the Engine.
 #pragma once
 
 #include <cstddef>

@@ -15,9 +15,11 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
-constexpr auto index(Arena arena) { return static_cast<std::size_t>(arena); }
-constexpr std::array<const char*, kArenaCount> kArenaNames = {"parameters", "compute copy", "gradients", "optimizer",
-                                                             "activations"};
+constexpr auto index(Arena arena) {
+  return static_cast<std::size_t>(arena);
+}
+constexpr std::array<const char*, kArenaCount> kArenaNames = {"parameters", "compute copy", "gradients",
+                                                              "optimizer", "activations"};
 
 class CpuEngine : public Engine {
  public:
@@ -33,7 +35,8 @@ class CpuEngine : public Engine {
     auto& slot = executors_[{batch, mode}];
     if (slot != nullptr) return static_cast<Executor*>(slot.get());
     EVENKEEL_ASSIGN(Plan plan, compile_plan(graph_, batch, mode, options_.plan));
-    // Once with the plan alone, before oneDNN is asked: a plan beyond all measure may not even be describable there.
+    // Once with the plan alone, before oneDNN is asked: a plan beyond all measure may not even be describable
+    // there.
     EVENKEEL_TRY(check_plan(plan));
     EVENKEEL_ASSIGN(auto made, CpuExecutor::compile(std::move(plan), options_.threads));
     EVENKEEL_TRY(check_plan(made->plan()));
@@ -52,7 +55,8 @@ class CpuEngine : public Engine {
 
  private:
   Status check_plan(const Plan& plan) const {
-    return check_memory(plan, options_.other_bytes, options_.memory_limit_bytes, options_.memory_limit_source);
+    return check_memory(plan, options_.other_bytes, options_.memory_limit_bytes,
+                        options_.memory_limit_source);
   }
 
   // Arenas 1 to 4 are made once; arena 5 grows, and whoever was bound to the old one is bound again.
@@ -83,7 +87,8 @@ class CpuEngine : public Engine {
   void warn_of_reference_kernels(const CpuExecutor& made) {
     for (const std::string& kernel : made.kernels()) {
       if (kernel.find(": ref") != std::string::npos) {
-        warnings_.push_back("slow reference kernel for batch " + std::to_string(made.plan().batch) + ", " + kernel);
+        warnings_.push_back("slow reference kernel for batch " + std::to_string(made.plan().batch) + ", " +
+                            kernel);
       }
     }
   }
@@ -98,9 +103,11 @@ class CpuEngine : public Engine {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(Graph graph, std::int64_t largest_batch, EngineOptions options) {
+Result<std::unique_ptr<Engine>> Engine::create(Graph graph, std::int64_t largest_batch,
+                                               EngineOptions options) {
   if (options.threads < 1) {
-    return Error{ErrorCode::kInvalidInput, "compute threads is " + std::to_string(options.threads) + ", must be at least 1"};
+    return Error{ErrorCode::kInvalidInput,
+                 "compute threads is " + std::to_string(options.threads) + ", must be at least 1"};
   }
   auto engine = std::make_unique<CpuEngine>(std::move(graph), std::move(options));
   EVENKEEL_TRY(engine->start(largest_batch));

@@ -1,6 +1,6 @@
-// The CPU back end: owns the arenas and the compiled plans of one rank. Plans share arenas 1 to 4; arena 5 grows to the
-// largest. Used by one thread at a time (the training loop's); its own parallelism is OpenMP inside a call.
-// oneDNN appears in this folder's sources only.
+// The CPU back end: owns the arenas and the compiled plans of one rank. Plans share arenas 1 to 4; arena 5
+// grows to the largest. Used by one thread at a time (the training loop's); its own parallelism is OpenMP
+// inside a call. oneDNN appears in this folder's sources only.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace evenkeel::trainer {
 
 // Sums over the batch, never means; samples with a negative label (skipped) count nowhere.
 struct LossSums {
-  double loss = 0;            // natural logarithm, fp32 per sample, added in double
-  std::int64_t count = 0;     // samples that took part
-  std::int64_t correct = 0;   // top-1; ties go to the lower index
+  double loss = 0;           // natural logarithm, fp32 per sample, added in double
+  std::int64_t count = 0;    // samples that took part
+  std::int64_t correct = 0;  // top-1; ties go to the lower index
 };
 
-// Called during backward, on the thread that runs it, right after the step that completes the bucket; the slice is not
-// written again until the next backward. index: into Plan::buckets; ascending, each once.
+// Called during backward, on the thread that runs it, right after the step that completes the bucket; the
+// slice is not written again until the next backward. index: into Plan::buckets; ascending, each once.
 using BucketReady = std::function<void(int index)>;
 
 // One compiled plan. Borrowed from the Engine, which it must not outlive.
@@ -33,11 +33,12 @@ class Executor {
   virtual ~Executor() = default;
   virtual const Plan& plan() const = 0;
 
-  // features (batch, input_features), labels (batch): of exactly the plan's batch; both are read in place and must stay
-  // unchanged until backward() has returned. Labels are in [kSkipped = -1, classes).
+  // features (batch, input_features), labels (batch): of exactly the plan's batch; both are read in place and
+  // must stay unchanged until backward() has returned. Labels are in [kSkipped = -1, classes).
   virtual LossSums forward(std::span<const float> features, std::span<const std::int32_t> labels) = 0;
-  // Gradients of the SUM of the last forward's losses into arena 3: every element of it is written (batch 0: zeros).
-  // REQUIRES: a training plan, forward() called before, on this executor, with no other executor in between.
+  // Gradients of the SUM of the last forward's losses into arena 3: every element of it is written (batch 0:
+  // zeros). REQUIRES: a training plan, forward() called before, on this executor, with no other executor in
+  // between.
   virtual void backward(const BucketReady& on_bucket_ready) = 0;
 
   // "dense_1 Linear: brg:avx512_core" for each primitive, for the log.
@@ -45,7 +46,7 @@ class Executor {
 };
 
 struct EngineOptions {
-  int threads = 1;                     // OpenMP threads of this rank
+  int threads = 1;  // OpenMP threads of this rank
   PlanOptions plan;
   std::uint64_t memory_limit_bytes = 0;  // cgroup or physical; 0 = unknown
   std::string memory_limit_source;       // for the message
@@ -54,18 +55,21 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // graph: forward only. largest_batch: the largest training batch expected; checked against the memory limit, and arenas
-  // allocated and touched for it. kInvalidInput with numbers when it does not fit; nothing is allocated then.
-  static base::Result<std::unique_ptr<Engine>> create(Graph graph, std::int64_t largest_batch, EngineOptions options);
+  // graph: forward only. largest_batch: the largest training batch expected; checked against the memory
+  // limit, and arenas allocated and touched for it. kInvalidInput with numbers when it does not fit; nothing
+  // is allocated then.
+  static base::Result<std::unique_ptr<Engine>> create(Graph graph, std::int64_t largest_batch,
+                                                      EngineOptions options);
   virtual ~Engine() = default;
 
-  // The executor of that batch size; compiled on first use and kept. Batch 0 is fine. The pointer lives as long as the engine.
+  // The executor of that batch size; compiled on first use and kept. Batch 0 is fine. The pointer lives as
+  // long as the engine.
   virtual base::Result<Executor*> executor(std::int64_t batch, PlanMode mode) = 0;
   // The training plan of largest_batch, workspace included: parameters, buckets, arenas.
   virtual const Plan& plan() const = 0;
 
-  // Arenas 1, 3 and 4 as floats, padding included; see PlanParameter and Bucket for offsets. Free to read and write
-  // between steps. optimizer_state() holds plan().optimizer_slots parts, each as long as parameters().
+  // Arenas 1, 3 and 4 as floats, padding included; see PlanParameter and Bucket for offsets. Free to read and
+  // write between steps. optimizer_state() holds plan().optimizer_slots parts, each as long as parameters().
   virtual std::span<float> parameters() = 0;
   virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state() = 0;

@@ -1,5 +1,5 @@
-// The fast operators against their naive twins, the twins against finite differences, and what a rank must keep: sums, zeros for
-// no samples, the same bits twice.
+// The fast operators against their naive twins, the twins against finite differences, and what a rank must
+// keep: sums, zeros for no samples, the same bits twice.
 #include "trainer/backend/cpu/engine.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,12 @@ struct Layer {
 };
 constexpr Layer kFlat{Layer::Kind::kFlatten};
 constexpr Layer kReluLayer{Layer::Kind::kRelu};
-Layer dense(std::int64_t units) { return {Layer::Kind::kDense, units}; }
-Layer dense_no_bias(std::int64_t units) { return {Layer::Kind::kDenseNoBias, units}; }
+Layer dense(std::int64_t units) {
+  return {Layer::Kind::kDense, units};
+}
+Layer dense_no_bias(std::int64_t units) {
+  return {Layer::Kind::kDenseNoBias, units};
+}
 
 Graph graph_of(const Shape& sample, const std::vector<Layer>& layers) {
   Graph graph;
@@ -29,8 +33,12 @@ Graph graph_of(const Shape& sample, const std::vector<Layer>& layers) {
   for (const Layer& layer : layers) {
     const std::string name = "layer_" + std::to_string(++n);
     switch (layer.kind) {
-      case Layer::Kind::kFlatten: x = add_flatten(graph, name, x).value(); break;
-      case Layer::Kind::kRelu: x = add_relu(graph, name, x).value(); break;
+      case Layer::Kind::kFlatten:
+        x = add_flatten(graph, name, x).value();
+        break;
+      case Layer::Kind::kRelu:
+        x = add_relu(graph, name, x).value();
+        break;
       case Layer::Kind::kDense:
         x = add_linear(graph, name, x, layer.units, Bias::kZeros, InitializerKind::kHeNormal).value();
         break;
@@ -124,7 +132,8 @@ TEST(CpuBackend, agrees_with_the_naive_twin_for_every_operator_and_odd_sizes) {
           const auto& want = expected.tensors[static_cast<std::size_t>(parameter.gradient)];
           const double tolerance = 2e-5 * (1e-3 + largest(want));
           for (std::size_t k = 0; k < want.size(); ++k) {
-            ASSERT_NEAR((*engine)->gradients()[parameter.offset_elements + k], want[k], tolerance) << parameter.name << k;
+            ASSERT_NEAR((*engine)->gradients()[parameter.offset_elements + k], want[k], tolerance)
+                << parameter.name << k;
           }
         }
       }
@@ -133,7 +142,8 @@ TEST(CpuBackend, agrees_with_the_naive_twin_for_every_operator_and_odd_sizes) {
 }
 
 TEST(CpuBackend, the_naive_twin_agrees_with_finite_differences) {
-  const Graph graph = graph_of({1, 5}, {kFlat, dense(6), kReluLayer, dense(5), kReluLayer, kReluLayer, dense_no_bias(3)});
+  const Graph graph =
+      graph_of({1, 5}, {kFlat, dense(6), kReluLayer, dense(5), kReluLayer, kReluLayer, dense_no_bias(3)});
   const Plan plan = compile_plan(graph, 3, PlanMode::kTraining, {}).value();
   Problem p = problem_for(plan, 5);
   const ReferenceResult result = run_reference(plan, p.parameters, p.features, p.labels);
@@ -146,13 +156,14 @@ TEST(CpuBackend, the_naive_twin_agrees_with_finite_differences) {
       p.parameters[i][k] = at - kStep;
       const double below = run_reference(plan, p.parameters, p.features, p.labels).sums.loss;
       p.parameters[i][k] = at;
-      EXPECT_NEAR(result.tensors[static_cast<std::size_t>(plan.parameters[i].gradient)][k], (above - below) / (2 * kStep),
-                  1e-7);
+      EXPECT_NEAR(result.tensors[static_cast<std::size_t>(plan.parameters[i].gradient)][k],
+                  (above - below) / (2 * kStep), 1e-7);
     }
   }
 }
 
-// A linear layer whose kernel row 0 meets x = 1: the bias is the logits, so goldens of cross-entropy can be fed in.
+// A linear layer whose kernel row 0 meets x = 1: the bias is the logits, so goldens of cross-entropy can be
+// fed in.
 struct BiasModel {
   std::unique_ptr<Engine> engine;
   Executor* training = nullptr;
@@ -174,7 +185,8 @@ struct BiasModel {
 TEST(CrossEntropy, has_the_golden_values) {
   BiasModel model(1, 3);
   const float z[] = {2.0f, 1.0f, 0.1f};
-  std::copy(std::begin(z), std::end(z), model.engine->parameters().begin() + static_cast<std::ptrdiff_t>(model.bias));
+  std::copy(std::begin(z), std::end(z),
+            model.engine->parameters().begin() + static_cast<std::ptrdiff_t>(model.bias));
   EXPECT_NEAR(model.run({0}).loss, 0.41703001628, 1e-6);
   const auto gradient = model.engine->gradients().subspan(model.bias, 3);
   EXPECT_NEAR(gradient[0], 0.6590011389 - 1, 1e-6);
@@ -222,7 +234,9 @@ TEST(GradientSums, a_skipped_record_counts_nowhere) {
 }
 
 TEST(GradientSums, no_samples_give_zeros_and_every_bucket_is_reported) {
-  auto engine = Engine::create(graph_of({784}, {dense(512), kReluLayer, dense(512), kReluLayer, dense(10)}), 4, {}).value();
+  auto engine =
+      Engine::create(graph_of({784}, {dense(512), kReluLayer, dense(512), kReluLayer, dense(10)}), 4, {})
+          .value();
   std::ranges::fill(engine->gradients(), 3.0f);
   Executor& executor = *engine->executor(0, PlanMode::kTraining).value();
   std::vector<int> buckets;
@@ -246,7 +260,8 @@ TEST(CpuBackend, a_reported_bucket_is_complete_and_not_written_again) {
   std::vector<float> as_reported(engine->gradients().size());
   executor.backward([&](int index) {
     const Bucket& b = plan.buckets[static_cast<std::size_t>(index)];
-    for (auto i = b.offset_elements; i < b.offset_elements + b.elements; ++i) as_reported[i] = engine->gradients()[i];
+    for (auto i = b.offset_elements; i < b.offset_elements + b.elements; ++i)
+      as_reported[i] = engine->gradients()[i];
   });
   EXPECT_TRUE(std::ranges::equal(as_reported, engine->gradients()));
 }
@@ -294,7 +309,10 @@ TEST(CpuBackend, out_of_memory_is_an_error_with_numbers_before_anything_is_alloc
 
 TEST(CpuBackend, uses_no_reference_kernel_for_the_preset) {
   for (const std::int64_t batch : {1, 32, 128}) {
-    auto engine = Engine::create(graph_of({28, 28}, {kFlat, dense(512), kReluLayer, dense(512), kReluLayer, dense(10)}), batch, {}).value();
+    auto engine =
+        Engine::create(graph_of({28, 28}, {kFlat, dense(512), kReluLayer, dense(512), kReluLayer, dense(10)}),
+                       batch, {})
+            .value();
     for (const std::string& warning : engine->warnings()) ADD_FAILURE() << warning;
   }
 }

@@ -16,17 +16,24 @@ Result<std::unique_ptr<Operator>> make_operator(const Plan& plan, const PlanStep
   switch (step.op) {
     case OpKind::kLinear:
     case OpKind::kLinearBackwardData:
-    case OpKind::kLinearBackwardWeights: return make_linear(plan, step);
-    case OpKind::kRelu: return make_relu(plan, step);
-    case OpKind::kReluBackward: return make_relu_backward(plan, step);
-    case OpKind::kSoftmaxCrossEntropy: return std::unique_ptr<Operator>(make_loss(plan, step));
+    case OpKind::kLinearBackwardWeights:
+      return make_linear(plan, step);
+    case OpKind::kRelu:
+      return make_relu(plan, step);
+    case OpKind::kReluBackward:
+      return make_relu_backward(plan, step);
+    case OpKind::kSoftmaxCrossEntropy:
+      return std::unique_ptr<Operator>(make_loss(plan, step));
     case OpKind::kFlatten:
-    case OpKind::kReshapeBackward: break;
+    case OpKind::kReshapeBackward:
+      break;
   }
   return std::unique_ptr<Operator>();
 }
 
-std::uint64_t align_up(std::uint64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+std::uint64_t align_up(std::uint64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
 
 }  // namespace
 
@@ -48,7 +55,8 @@ base::Status CpuExecutor::make_operators() {
     if (step.op == OpKind::kSoftmaxCrossEntropy) loss_ = static_cast<LossOperator*>(op.get());
     operators_.push_back(std::move(op));
   }
-  plan_.arena_bytes[static_cast<std::size_t>(Arena::kActivations)] = plan_.activation_bytes + plan_.workspace_bytes;
+  plan_.arena_bytes[static_cast<std::size_t>(Arena::kActivations)] =
+      plan_.activation_bytes + plan_.workspace_bytes;
   return {};
 }
 
@@ -100,7 +108,8 @@ LossSums CpuExecutor::forward(std::span<const float> features, std::span<const s
 void CpuExecutor::backward(const BucketReady& on_bucket_ready) {
   assert(plan_.mode == PlanMode::kTraining);
   next_bucket_ = 0;
-  if (plan_.batch == 0) std::memset(gradients_, 0, plan_.arena_bytes[static_cast<std::size_t>(Arena::kGradients)]);
+  if (plan_.batch == 0)
+    std::memset(gradients_, 0, plan_.arena_bytes[static_cast<std::size_t>(Arena::kGradients)]);
   enter_compute(threads_);
   for (std::size_t s = static_cast<std::size_t>(plan_.backward_begin); s < plan_.steps.size(); ++s) {
     if (plan_.batch > 0 && operators_[s] != nullptr) operators_[s]->run();

@@ -15,7 +15,8 @@ using ArenaStarts = std::array<std::byte*, kArenaCount>;
 
 class CpuExecutor : public Executor {
  public:
-  // Makes the operators and so learns the workspace: plan().workspace_bytes and arena 5 are then complete. No memory yet.
+  // Makes the operators and so learns the workspace: plan().workspace_bytes and arena 5 are then complete. No
+  // memory yet.
   static base::Result<std::unique_ptr<CpuExecutor>> compile(Plan plan, int threads);
 
   void bind(const ArenaStarts& arenas);

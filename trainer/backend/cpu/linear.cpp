@@ -1,5 +1,6 @@
-// Linear, its backward by data and by weights: the only file that knows oneDNN (API 2.x), and where its exceptions end. Weights keep
-// the plain layout (in, units), row-major, in all three, so that what is broadcast and saved is what is computed with.
+// Linear, its backward by data and by weights: the only file that knows oneDNN (API 2.x), and where its
+// exceptions end. Weights keep the plain layout (in, units), row-major, in all three, so that what is
+// broadcast and saved is what is computed with.
 #include <dnnl.hpp>
 #include <unordered_map>
 
@@ -36,7 +37,8 @@ class Primitive : public Operator {
   }
 
   void bind(const TensorAddresses& addresses) override {
-    for (const auto& [argument, tensor] : tensor_of_) arguments_[argument].set_data_handle(addresses.at(tensor));
+    for (const auto& [argument, tensor] : tensor_of_)
+      arguments_[argument].set_data_handle(addresses.at(tensor));
     arguments_[DNNL_ARG_SCRATCHPAD].set_data_handle(workspace_bytes_ == 0 ? nullptr : addresses.workspace);
   }
 
@@ -53,8 +55,8 @@ class Primitive : public Operator {
   std::unordered_map<int, TensorId> tensor_of_;
 };
 
-// The sizes of one linear layer, and oneDNN's view of its tensors. Its weights are (units, in); stored column by column that
-// is our (in, units).
+// The sizes of one linear layer, and oneDNN's view of its tensors. Its weights are (units, in); stored column
+// by column that is our (in, units).
 struct Linear {
   memory::desc x, kernel, bias, y;
 
@@ -96,9 +98,9 @@ std::unique_ptr<Operator> forward(const Linear& l, const PlanStep& step) {
 }
 
 std::unique_ptr<Operator> backward_data(const Linear& l, const PlanStep& step) {
-  const inner_product_backward_data::primitive_desc descriptor(inner_product_backward_data::desc(l.x, l.kernel, l.y),
-                                                               attributes(false), cpu(),
-                                                               forward_descriptor(l, false, false));
+  const inner_product_backward_data::primitive_desc descriptor(
+      inner_product_backward_data::desc(l.x, l.kernel, l.y), attributes(false), cpu(),
+      forward_descriptor(l, false, false));
   auto op = std::make_unique<Primitive>(descriptor, inner_product_backward_data(descriptor));
   op->add(DNNL_ARG_DIFF_DST, l.y, step.inputs[0]);
   op->add(DNNL_ARG_WEIGHTS, l.kernel, step.inputs[1]);
@@ -137,9 +139,9 @@ base::Result<std::unique_ptr<Operator>> make_linear(const Plan& plan, const Plan
   try {
     return make(plan, step);
   } catch (const dnnl::error& error) {
-    return base::Error{base::ErrorCode::kInternal, "layer " + step.layer + ": oneDNN cannot make " + op_name(step.op) +
-                                                       " for a batch of " + std::to_string(plan.batch) + ": " +
-                                                       error.what()};
+    return base::Error{base::ErrorCode::kInternal, "layer " + step.layer + ": oneDNN cannot make " +
+                                                       op_name(step.op) + " for a batch of " +
+                                                       std::to_string(plan.batch) + ": " + error.what()};
   }
 }
 

@@ -27,7 +27,8 @@ class Relu : public Operator {
     const float* x = x_;
     float* y = y_;
 #pragma omp parallel for simd schedule(static) if (count_ >= kParallelFrom)
-    for (std::int64_t i = 0; i < count_; ++i) y[i] = x[i] < 0.0f ? 0.0f : x[i];  // lets NaN through, to be seen
+    for (std::int64_t i = 0; i < count_; ++i)
+      y[i] = x[i] < 0.0f ? 0.0f : x[i];  // lets NaN through, to be seen
   }
 
  private:
@@ -40,7 +41,10 @@ class Relu : public Operator {
 class ReluBackward : public Operator {
  public:
   ReluBackward(const Plan& plan, const PlanStep& step)
-      : y_id_(step.inputs[0]), dy_id_(step.inputs[1]), dx_id_(step.outputs[0]), count_(elements_of(plan, dx_id_)) {}
+      : y_id_(step.inputs[0]),
+        dy_id_(step.inputs[1]),
+        dx_id_(step.outputs[0]),
+        count_(elements_of(plan, dx_id_)) {}
 
   void bind(const TensorAddresses& addresses) override {
     y_ = addresses.at(y_id_);

@@ -1,5 +1,5 @@
-// Softmax and cross-entropy in one pass over the logits: loss = logsumexp(z) - z_y, gradient = softmax - onehot. Sums over
-// samples; the division by the count of all ranks comes after the reduction.
+// Softmax and cross-entropy in one pass over the logits: loss = logsumexp(z) - z_y, gradient = softmax -
+// onehot. Sums over samples; the division by the count of all ranks comes after the reduction.
 #include <cmath>
 
 #include "trainer/backend/cpu/operators.h"

@@ -1,5 +1,5 @@
-// The executable form of a plan's steps: made once when the plan is compiled, bound to memory, then run each step. Private to
-// this folder. Run by the engine's thread only.
+// The executable form of a plan's steps: made once when the plan is compiled, bound to memory, then run each
+// step. Private to this folder. Run by the engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class Operator {
   virtual std::string kernel() const { return "own"; }
 };
 
-// Linear and its two backward operators by oneDNN. kInternal with oneDNN's own words when it refuses the shapes.
+// Linear and its two backward operators by oneDNN. kInternal with oneDNN's own words when it refuses the
+// shapes.
 base::Result<std::unique_ptr<Operator>> make_linear(const Plan& plan, const PlanStep& step);
 
 // Own loops (fp32).

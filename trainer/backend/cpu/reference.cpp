@@ -20,13 +20,21 @@ class Interpreter {
   void run(const PlanStep& step) {
     switch (step.op) {
       case OpKind::kFlatten:
-      case OpKind::kReshapeBackward: at(step.outputs[0]) = at(step.inputs[0]); return;
-      case OpKind::kLinear: return linear(step);
-      case OpKind::kRelu: return relu(at(step.inputs[0]), at(step.outputs[0]));
-      case OpKind::kReluBackward: return relu_backward(step);
-      case OpKind::kLinearBackwardData: return backward_data(step);
-      case OpKind::kLinearBackwardWeights: return backward_weights(step);
-      case OpKind::kSoftmaxCrossEntropy: return loss(step);
+      case OpKind::kReshapeBackward:
+        at(step.outputs[0]) = at(step.inputs[0]);
+        return;
+      case OpKind::kLinear:
+        return linear(step);
+      case OpKind::kRelu:
+        return relu(at(step.inputs[0]), at(step.outputs[0]));
+      case OpKind::kReluBackward:
+        return relu_backward(step);
+      case OpKind::kLinearBackwardData:
+        return backward_data(step);
+      case OpKind::kLinearBackwardWeights:
+        return backward_weights(step);
+      case OpKind::kSoftmaxCrossEntropy:
+        return loss(step);
     }
   }
 
@@ -46,7 +54,8 @@ class Interpreter {
     for (std::size_t n = 0; n < batch(); ++n) {
       for (std::size_t u = 0; u < units; ++u) {
         double sum = step.inputs.size() > 2 ? at(step.inputs[2])[u] : 0.0;
-        for (std::size_t i = 0; i < in; ++i) sum += at(step.inputs[0])[n * in + i] * at(step.inputs[1])[i * units + u];
+        for (std::size_t i = 0; i < in; ++i)
+          sum += at(step.inputs[0])[n * in + i] * at(step.inputs[1])[i * units + u];
         y[n * units + u] = step.fused_relu ? std::max(0.0, sum) : sum;
       }
     }
@@ -54,7 +63,8 @@ class Interpreter {
 
   void relu_backward(const PlanStep& step) {
     const Values& y = at(step.inputs[0]);
-    for (std::size_t i = 0; i < y.size(); ++i) at(step.outputs[0])[i] = y[i] > 0 ? at(step.inputs[1])[i] : 0.0;
+    for (std::size_t i = 0; i < y.size(); ++i)
+      at(step.outputs[0])[i] = y[i] > 0 ? at(step.inputs[1])[i] : 0.0;
   }
 
   void backward_data(const PlanStep& step) {
@@ -62,7 +72,8 @@ class Interpreter {
     for (std::size_t n = 0; n < batch(); ++n) {
       for (std::size_t i = 0; i < in; ++i) {
         double sum = 0;
-        for (std::size_t u = 0; u < units; ++u) sum += at(step.inputs[0])[n * units + u] * at(step.inputs[1])[i * units + u];
+        for (std::size_t u = 0; u < units; ++u)
+          sum += at(step.inputs[0])[n * units + u] * at(step.inputs[1])[i * units + u];
         at(step.outputs[0])[n * in + i] = sum;
       }
     }
@@ -73,7 +84,8 @@ class Interpreter {
     for (std::size_t n = 0; n < batch(); ++n) {
       for (std::size_t u = 0; u < units; ++u) {
         const double dy = at(step.inputs[1])[n * units + u];
-        for (std::size_t i = 0; i < in; ++i) at(step.outputs[0])[i * units + u] += at(step.inputs[0])[n * in + i] * dy;
+        for (std::size_t i = 0; i < in; ++i)
+          at(step.outputs[0])[i * units + u] += at(step.inputs[0])[n * in + i] * dy;
         if (step.outputs.size() > 1) at(step.outputs[1])[u] += dy;
       }
     }
@@ -108,7 +120,8 @@ ReferenceResult run_reference(const Plan& plan, const std::vector<std::vector<do
                               std::span<const double> features, std::span<const std::int32_t> labels) {
   Interpreter interpreter(plan, labels);
   interpreter.at(plan.input).assign(features.begin(), features.end());
-  for (std::size_t i = 0; i < plan.parameters.size(); ++i) interpreter.at(plan.parameters[i].tensor) = parameters[i];
+  for (std::size_t i = 0; i < plan.parameters.size(); ++i)
+    interpreter.at(plan.parameters[i].tensor) = parameters[i];
   for (const PlanStep& step : plan.steps) interpreter.run(step);
   return interpreter.take();
 }

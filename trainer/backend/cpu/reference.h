@@ -1,5 +1,5 @@
-// The naive twin of the back end: the same plan, every operator as plain loops in double. Slow and obviously right; tests compare
-// the fast operators with it. Pure.
+// The naive twin of the back end: the same plan, every operator as plain loops in double. Slow and obviously
+// right; tests compare the fast operators with it. Pure.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,9 @@ constexpr base::Duration kStrangerPatience = std::chrono::seconds(1);
 constexpr base::Duration kRetryPause = std::chrono::milliseconds(50);
 constexpr std::size_t kMaxCallers = 64;  // at once; more wait in the kernel's backlog
 
-std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
+std::string rank_text(int rank) {
+  return "rank " + std::to_string(rank);
+}
 
 int neighbour(const RingMember& member, int step) {
   const int size = static_cast<int>(member.peers.size());
@@ -43,7 +45,8 @@ Status pause(base::MonotonicTime deadline, const base::Waker* waker) {
   return {};
 }
 
-Result<base::Socket> call_next(const base::Address& address, base::MonotonicTime deadline, const base::Waker* waker) {
+Result<base::Socket> call_next(const base::Address& address, base::MonotonicTime deadline,
+                               const base::Waker* waker) {
   for (;;) {
     Result<base::Socket> socket = base::connect_to(address, deadline, waker);
     if (socket.ok() || socket.error().code != ErrorCode::kUnavailable) return socket;
@@ -65,7 +68,8 @@ enum class Hearing { kMore, kComplete, kGone };
 Hearing hear(Caller& caller) {
   const ssize_t bytes = ::recv(caller.socket.fd(), caller.hello.data() + caller.received,
                                caller.hello.size() - caller.received, MSG_DONTWAIT);
-  if (bytes < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Hearing::kMore : Hearing::kGone;
+  if (bytes < 0)
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Hearing::kMore : Hearing::kGone;
   if (bytes == 0) return Hearing::kGone;
   caller.received += static_cast<std::size_t>(bytes);
   return caller.received == caller.hello.size() ? Hearing::kComplete : Hearing::kMore;
@@ -74,15 +78,18 @@ Hearing hear(Caller& caller) {
 // Waits among all callers at once for the one that proves to be the previous rank; answers it.
 class Door {
  public:
-  Door(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline, const base::Waker* waker)
+  Door(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline,
+       const base::Waker* waker)
       : member_(member), listener_(listener), deadline_(deadline), waker_(waker) {}
 
   Result<base::Socket> previous() {
     for (;;) {
       const base::MonotonicTime now = base::real_clock().now();
       if (now >= deadline_) {
-        return Error{ErrorCode::kDeadlineExceeded, rank_text(neighbour(member_, -1)) + " (" +
-            member_.peers[static_cast<std::size_t>(neighbour(member_, -1))] + ") did not connect to the ring in time"};
+        return Error{ErrorCode::kDeadlineExceeded,
+                     rank_text(neighbour(member_, -1)) + " (" +
+                         member_.peers[static_cast<std::size_t>(neighbour(member_, -1))] +
+                         ") did not connect to the ring in time"};
       }
       callers_.remove_if([&](const Caller& caller) { return caller.deadline <= now; });
       EVENKEEL_TRY(wait(now));
@@ -142,30 +149,30 @@ Status check_answer(base::Socket& socket, const RingMember& member, int next, co
     return {};
   }
   return Error{ErrorCode::kMismatch, "the answer came from rank " + std::to_string(answer.from) + " of " +
-                                         contract::fence_text(answer.fence) + ", expected " + rank_text(next) + " of " +
-                                         contract::fence_text(member.fence)};
+                                         contract::fence_text(answer.fence) + ", expected " +
+                                         rank_text(next) + " of " + contract::fence_text(member.fence)};
 }
 
 }  // namespace
 
-Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline,
-                               const base::Waker* waker) {
+Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener,
+                               base::MonotonicTime deadline, const base::Waker* waker) {
   RingLinks links;
   links.next.rank = neighbour(member, 1);
   links.previous.rank = neighbour(member, -1);
   links.next.address = member.peers[static_cast<std::size_t>(links.next.rank)];
   links.previous.address = member.peers[static_cast<std::size_t>(links.previous.rank)];
-  const std::string context = "connecting the ring, " + rank_text(member.rank) + " to " + rank_text(links.next.rank) +
-                              " (" + links.next.address + ")";
+  const std::string context = "connecting the ring, " + rank_text(member.rank) + " to " +
+                              rank_text(links.next.rank) + " (" + links.next.address + ")";
   EVENKEEL_ASSIGN(const base::Address address, base::parse_address(links.next.address));
 
-  // All ranks call and say hello first (the kernel takes both before anybody accepts), then answer, then hear the
-  // answer: so nobody waits in a circle.
+  // All ranks call and say hello first (the kernel takes both before anybody accepts), then answer, then hear
+  // the answer: so nobody waits in a circle.
   Result<base::Socket> next = call_next(address, deadline, waker);
   if (!next.ok()) return base::with_context(context, std::move(next).error());
   const std::string nonce = base::random_bytes(kNonceBytes);
-  const contract::RingHello hello{static_cast<std::uint32_t>(member.rank), static_cast<std::uint32_t>(links.next.rank),
-                                  member.fence, nonce};
+  const contract::RingHello hello{static_cast<std::uint32_t>(member.rank),
+                                  static_cast<std::uint32_t>(links.next.rank), member.fence, nonce};
   Status status = next->send_all(contract::encode_ring_hello(hello, member.key, ""), deadline, waker);
   if (!status.ok()) return base::with_context(context, std::move(status).error());
   EVENKEEL_ASSIGN(links.previous.socket, Door(member, listener, deadline, waker).previous());

@@ -1,5 +1,6 @@
-// Makes the two connections of a rank: to the next (we call) and from the previous (it calls). Each side proves with the
-// job's key that it belongs to the same fence before anything else is read. Used by tcp_ring alone.
+// Makes the two connections of a rank: to the next (we call) and from the previous (it calls). Each side
+// proves with the job's key that it belongs to the same fence before anything else is read. Used by tcp_ring
+// alone.
 #pragma once
 
 #include <string>
@@ -25,10 +26,10 @@ struct RingLinks {
   RingLink previous;
 };
 
-// REQUIRES: at least two peers. Strangers on the listener are closed within a second and delay nobody. A next rank that
-// does not listen yet is called again until the deadline. kUnavailable, kDeadlineExceeded, kAborted (waker),
-// kPermissionDenied (the next rank holds another key).
-base::Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline,
-                                     const base::Waker* waker);
+// REQUIRES: at least two peers. Strangers on the listener are closed within a second and delay nobody. A next
+// rank that does not listen yet is called again until the deadline. kUnavailable, kDeadlineExceeded, kAborted
+// (waker), kPermissionDenied (the next rank holds another key).
+base::Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener,
+                                     base::MonotonicTime deadline, const base::Waker* waker);
 
 }  // namespace evenkeel::trainer

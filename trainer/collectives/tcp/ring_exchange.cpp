@@ -19,9 +19,12 @@ using base::Status;
 
 const char* op_text(contract::CollectiveOp op) {
   switch (op) {
-    case contract::CollectiveOp::kAllReduce: return "all-reduce";
-    case contract::CollectiveOp::kBroadcast: return "broadcast";
-    case contract::CollectiveOp::kBarrier: return "barrier";
+    case contract::CollectiveOp::kAllReduce:
+      return "all-reduce";
+    case contract::CollectiveOp::kBroadcast:
+      return "broadcast";
+    case contract::CollectiveOp::kBarrier:
+      return "barrier";
   }
   return "operation";
 }
@@ -80,7 +83,12 @@ class Exchange {
  public:
   Exchange(const ExchangeSetup& setup, const RingSchedule& schedule, const RingBuffer& buffer, RingLink& next,
            RingLink& previous, std::vector<std::byte>& staging)
-      : setup_(setup), schedule_(schedule), buffer_(buffer), next_(next), previous_(previous), staging_(staging),
+      : setup_(setup),
+        schedule_(schedule),
+        buffer_(buffer),
+        next_(next),
+        previous_(previous),
+        staging_(staging),
         element_bytes_(contract::size_of(buffer.dtype)) {}
 
   Status run() {
@@ -111,7 +119,8 @@ class Exchange {
     const std::uint64_t payload = frame.count * element_bytes_;
     const std::uint64_t begin = frame.offset * element_bytes_;
     Pieces pieces;
-    if (out_bytes_ < out_header_.size()) pieces.add(out_header_.data() + out_bytes_, out_header_.size() - out_bytes_);
+    if (out_bytes_ < out_header_.size())
+      pieces.add(out_header_.data() + out_bytes_, out_header_.size() - out_bytes_);
     const std::uint64_t done = out_bytes_ > out_header_.size() ? out_bytes_ - out_header_.size() : 0;
     pieces.add(buffer_, begin + done, begin + payload);
     const msghdr message = pieces.message();
@@ -165,8 +174,8 @@ class Exchange {
     expected.payload_crc = header->payload_crc;
     const std::string difference = contract::describe_difference(expected, *header);
     if (difference.empty()) return {};
-    return Error{ErrorCode::kMismatch, place(previous_, "from") + ": the ranks do not run the same operation: " +
-                                           difference};
+    return Error{ErrorCode::kMismatch,
+                 place(previous_, "from") + ": the ranks do not run the same operation: " + difference};
   }
 
   void finish_incoming(const RingFrame& frame) {
@@ -181,13 +190,17 @@ class Exchange {
   Status wait() {
     const bool sending = sent_ < schedule_.out.size();
     const bool receiving = received_ < schedule_.in.size();
-    // A descriptor of -1 is left out. While our next frame waits for its twin the next rank is watched for errors only.
-    std::array<pollfd, 3> fds{{{sending ? next_.socket.fd() : -1, static_cast<short>(may_send() ? POLLOUT : 0), 0},
-                               {receiving ? previous_.socket.fd() : -1, POLLIN, 0},
-                               {setup_.waker ? setup_.waker->fd() : -1, POLLIN, 0}}};
+    // A descriptor of -1 is left out. While our next frame waits for its twin the next rank is watched for
+    // errors only.
+    std::array<pollfd, 3> fds{
+        {{sending ? next_.socket.fd() : -1, static_cast<short>(may_send() ? POLLOUT : 0), 0},
+         {receiving ? previous_.socket.fd() : -1, POLLIN, 0},
+         {setup_.waker ? setup_.waker->fd() : -1, POLLIN, 0}}};
     const auto patience_ms = std::chrono::duration_cast<std::chrono::milliseconds>(setup_.patience).count();
-    const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(patience_ms, 86'400'000)));
-    if (ready < 0 && errno != EINTR) return Error{ErrorCode::kIo, std::string("poll: ") + std::strerror(errno)};
+    const int ready =
+        ::poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(patience_ms, 86'400'000)));
+    if (ready < 0 && errno != EINTR)
+      return Error{ErrorCode::kIo, std::string("poll: ") + std::strerror(errno)};
     if (ready == 0) return silent(receiving);
     if (fds[2].revents != 0) return stopped();
     if ((fds[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 && !may_send()) {
@@ -197,9 +210,9 @@ class Exchange {
   }
 
   std::string place(const RingLink& link, const char* direction) const {
-    return std::string(op_text(setup_.header.op)) + " " + std::to_string(setup_.header.sequence) + " on rank " +
-           std::to_string(setup_.rank) + ", ring connection " + direction + " rank " + std::to_string(link.rank) + " (" +
-           link.address + ")";
+    return std::string(op_text(setup_.header.op)) + " " + std::to_string(setup_.header.sequence) +
+           " on rank " + std::to_string(setup_.rank) + ", ring connection " + direction + " rank " +
+           std::to_string(link.rank) + " (" + link.address + ")";
   }
 
   Error stopped() const { return {ErrorCode::kAborted, "aborted in " + place(previous_, "from")}; }
@@ -211,8 +224,8 @@ class Exchange {
   Error silent(bool receiving) const {
     const auto seconds = static_cast<std::int64_t>(base::seconds(setup_.patience));
     const RingLink& link = receiving ? previous_ : next_;
-    return {ErrorCode::kDeadlineExceeded, place(link, receiving ? "from" : "to") + ": nothing moved for " +
-                                              std::to_string(seconds) + " s"};
+    return {ErrorCode::kDeadlineExceeded,
+            place(link, receiving ? "from" : "to") + ": nothing moved for " + std::to_string(seconds) + " s"};
   }
 
   const ExchangeSetup& setup_;
@@ -222,8 +235,8 @@ class Exchange {
   RingLink& previous_;
   std::vector<std::byte>& staging_;
   const std::uint64_t element_bytes_;
-  std::size_t sent_ = 0;       // complete frames
-  std::size_t received_ = 0;   // complete frames
+  std::size_t sent_ = 0;         // complete frames
+  std::size_t received_ = 0;     // complete frames
   std::uint64_t out_bytes_ = 0;  // of the frame that is being sent, header included
   std::uint64_t in_bytes_ = 0;   // of the frame that is being received, header included
   std::array<std::byte, contract::kDataHeaderBytes> out_header_{};
@@ -232,8 +245,8 @@ class Exchange {
 
 }  // namespace
 
-Status exchange(const ExchangeSetup& setup, const RingSchedule& schedule, const RingBuffer& buffer, RingLink& next,
-                RingLink& previous, std::vector<std::byte>& staging) {
+Status exchange(const ExchangeSetup& setup, const RingSchedule& schedule, const RingBuffer& buffer,
+                RingLink& next, RingLink& previous, std::vector<std::byte>& staging) {
   return Exchange(setup, schedule, buffer, next, previous, staging).run();
 }
 

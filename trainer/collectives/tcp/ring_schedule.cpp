@@ -22,8 +22,8 @@ Range segment(std::uint64_t elements, int size, int index) {
 
 // Appends the frames of `range`; the c-th frame needs `needs_before` + c (or nothing at all where `free`).
 enum class Start { kFree, kAfterTwin };
-void append(std::vector<RingFrame>& frames, Range range, std::uint16_t step, std::uint64_t chunk, bool add, Start start,
-            std::size_t twins_before) {
+void append(std::vector<RingFrame>& frames, Range range, std::uint16_t step, std::uint64_t chunk, bool add,
+            Start start, std::size_t twins_before) {
   std::size_t chunk_index = 0;
   std::uint64_t offset = range.begin;
   do {
@@ -38,7 +38,9 @@ void append(std::vector<RingFrame>& frames, Range range, std::uint16_t step, std
   } while (offset < range.end);
 }
 
-int modulo(int value, int size) { return ((value % size) + size) % size; }
+int modulo(int value, int size) {
+  return ((value % size) + size) % size;
+}
 
 }  // namespace
 
@@ -56,12 +58,14 @@ RingSchedule all_reduce_schedule(int rank, int size, std::uint64_t elements, std
   return schedule;
 }
 
-RingSchedule broadcast_schedule(int rank, int size, int root, std::uint64_t elements, std::uint64_t chunk_elements) {
+RingSchedule broadcast_schedule(int rank, int size, int root, std::uint64_t elements,
+                                std::uint64_t chunk_elements) {
   RingSchedule schedule;
   const int position = modulo(rank - root, size);
   const Range all{0, elements};
   if (position > 0) {
-    append(schedule.in, all, static_cast<std::uint16_t>(position - 1), chunk_elements, false, Start::kFree, 0);
+    append(schedule.in, all, static_cast<std::uint16_t>(position - 1), chunk_elements, false, Start::kFree,
+           0);
   }
   if (position < size - 1) {
     append(schedule.out, all, static_cast<std::uint16_t>(position), chunk_elements, false,

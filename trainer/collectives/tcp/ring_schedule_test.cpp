@@ -34,7 +34,8 @@ TEST(RingSchedule, a_rank_sends_two_times_n_minus_one_nths_of_the_message) {
   for (int size = 2; size <= 8; ++size) {
     const std::uint64_t elements = 840 * 16;  // divisible by all sizes
     const RingSchedule schedule = all_reduce_schedule(size - 1, size, elements, 100);
-    EXPECT_EQ(elements_of(schedule.out), 2 * elements * static_cast<std::uint64_t>(size - 1) / static_cast<std::uint64_t>(size));
+    EXPECT_EQ(elements_of(schedule.out),
+              2 * elements * static_cast<std::uint64_t>(size - 1) / static_cast<std::uint64_t>(size));
     EXPECT_EQ(elements_of(schedule.in), elements_of(schedule.out));
   }
 }

@@ -19,8 +19,12 @@ using base::Status;
 using contract::CollectiveOp;
 using contract::DataType;
 
-std::span<std::byte> bytes_of(std::span<float> values) { return std::as_writable_bytes(values); }
-std::span<std::byte> bytes_of(std::span<double> values) { return std::as_writable_bytes(values); }
+std::span<std::byte> bytes_of(std::span<float> values) {
+  return std::as_writable_bytes(values);
+}
+std::span<std::byte> bytes_of(std::span<double> values) {
+  return std::as_writable_bytes(values);
+}
 
 }  // namespace
 
@@ -69,8 +73,12 @@ TcpRing::TcpRing(TcpRingOptions options, base::Listener* listener) : state_(std:
 
 TcpRing::~TcpRing() = default;
 
-int TcpRing::rank() const { return state_->options.member.rank; }
-int TcpRing::size() const { return static_cast<int>(state_->options.member.peers.size()); }
+int TcpRing::rank() const {
+  return state_->options.member.rank;
+}
+int TcpRing::size() const {
+  return static_cast<int>(state_->options.member.peers.size());
+}
 
 Status TcpRing::connect() {
   if (size() == 1) return {};
@@ -108,7 +116,8 @@ Status TcpRing::run(CollectiveOp op, std::uint32_t bucket, int root, const RingB
       state.links = {};
       return *state.failure;
     }
-    for (const RingFrame& frame : schedule.out) count.sent_bytes += frame.count * contract::size_of(buffer.dtype);
+    for (const RingFrame& frame : schedule.out)
+      count.sent_bytes += frame.count * contract::size_of(buffer.dtype);
     count.frames += schedule.out.size();
   } else if (state.aborted.load()) {
     state.failure = state.explain({ErrorCode::kAborted, ""});
@@ -137,7 +146,9 @@ Status TcpRing::broadcast(std::span<double> values, int root) {
   return run(CollectiveOp::kBroadcast, 0, root, {DataType::kF64, bytes_of(values), {}});
 }
 
-Status TcpRing::barrier() { return run(CollectiveOp::kBarrier, 0, 0, {}); }
+Status TcpRing::barrier() {
+  return run(CollectiveOp::kBarrier, 0, 0, {});
+}
 
 void TcpRing::abort(const std::string& reason) {
   {
@@ -149,7 +160,9 @@ void TcpRing::abort(const std::string& reason) {
   state_->waker.wake();
 }
 
-CollectiveCount TcpRing::count(CollectiveOp op) const { return state_->counts[static_cast<std::size_t>(op)]; }
+CollectiveCount TcpRing::count(CollectiveOp op) const {
+  return state_->counts[static_cast<std::size_t>(op)];
+}
 
 std::uint64_t TcpRing::kernel_bytes_sent() const {
   tcp_info info{};

@@ -1,5 +1,5 @@
-// Collectives over TCP: a ring of connections between neighbours. Made once for each fence from the membership that the
-// coordinator sent; size 1 needs no network. One thread calls, abort from any thread.
+// Collectives over TCP: a ring of connections between neighbours. Made once for each fence from the
+// membership that the coordinator sent; size 1 needs no network. One thread calls, abort from any thread.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace evenkeel::trainer {
 struct TcpRingOptions {
   RingMember member;
   base::Duration connect_patience = std::chrono::seconds(60);
-  // How long nothing at all may arrive inside one operation. Generous on purpose: a slow rank is a straggler, and who is
-  // dead is decided by the coordinator from heartbeats; its abort wakes the ring.
+  // How long nothing at all may arrive inside one operation. Generous on purpose: a slow rank is a straggler,
+  // and who is dead is decided by the coordinator from heartbeats; its abort wakes the ring.
   base::Duration patience = std::chrono::seconds(300);
 };
 
@@ -27,7 +27,8 @@ base::Duration ring_patience(int failure_detection_seconds);
 
 class TcpRing : public Collective {
  public:
-  // Not connected yet, so that abort() can already end connect(). `listener` must outlive connect(); null for one rank.
+  // Not connected yet, so that abort() can already end connect(). `listener` must outlive connect(); null for
+  // one rank.
   TcpRing(TcpRingOptions options, base::Listener* listener);
   ~TcpRing() override;
 
@@ -37,7 +38,8 @@ class TcpRing : public Collective {
   int rank() const override;
   int size() const override;
   base::Status all_reduce(std::span<float> values, std::uint32_t bucket, std::span<float> tail = {}) override;
-  base::Status all_reduce(std::span<double> values, std::uint32_t bucket, std::span<double> tail = {}) override;
+  base::Status all_reduce(std::span<double> values, std::uint32_t bucket,
+                          std::span<double> tail = {}) override;
   base::Status broadcast(std::span<float> values, int root) override;
   base::Status broadcast(std::span<double> values, int root) override;
   base::Status barrier() override;

@@ -75,13 +75,15 @@ void check_all_reduce(int size, std::size_t count, std::size_t tail_count) {
     const std::span<T> all(values);
     const Status status = ring.all_reduce(all.first(count), 3, all.subspan(count));
     ASSERT_TRUE(status.ok()) << status.error().message;
-    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], expected_sum<T>(size, i)) << "place " << i;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(values[i], expected_sum<T>(size, i)) << "place " << i;
   });
 }
 
 TEST(TcpRing, sums_are_exact_for_every_size_and_every_count) {
   for (int size = 1; size <= 8; ++size) {
-    for (const std::size_t count : {0u, 1u, 2u, 3u, 7u, 8u, 1001u, 70'001u}) check_all_reduce<float>(size, count, 0);
+    for (const std::size_t count : {0u, 1u, 2u, 3u, 7u, 8u, 1001u, 70'001u})
+      check_all_reduce<float>(size, count, 0);
   }
 }
 
@@ -106,10 +108,12 @@ TEST(TcpRing, all_ranks_hold_the_same_bits_in_every_run) {
     group.run([&](TcpRing& ring) {
       std::vector<float>& values = results[static_cast<std::size_t>(ring.rank())];
       // Sums that depend on their order.
-      for (int i = 0; i < 5000; ++i) values.push_back(std::sin(static_cast<float>(i * (ring.rank() + 3))) * 1e3f / 7);
+      for (int i = 0; i < 5000; ++i)
+        values.push_back(std::sin(static_cast<float>(i * (ring.rank() + 3))) * 1e3f / 7);
       ASSERT_TRUE(ring.all_reduce(std::span<float>(values), 0).ok());
     });
-    for (const auto& values : results) EXPECT_EQ(std::memcmp(values.data(), results[0].data(), 5000 * sizeof(float)), 0);
+    for (const auto& values : results)
+      EXPECT_EQ(std::memcmp(values.data(), results[0].data(), 5000 * sizeof(float)), 0);
     if (run == 0) first = results[0];
     EXPECT_EQ(std::memcmp(first.data(), results[0].data(), 5000 * sizeof(float)), 0);
   }
@@ -156,11 +160,13 @@ TEST(TcpRing, payload_is_two_times_n_minus_one_nths_of_the_message) {
       EXPECT_NEAR(static_cast<double>(count.sent_bytes), exact, 0.01 * exact);
       EXPECT_EQ(count.message_bytes, 4'000'000u);
       EXPECT_EQ(count.calls, 1u);
-      // The kernel counts what really left: hello, headers, payload. The last of it may still be in the send buffer.
+      // The kernel counts what really left: hello, headers, payload. The last of it may still be in the send
+      // buffer.
       const std::uint64_t expected =
           count.sent_bytes + count.frames * contract::kDataHeaderBytes + contract::kRingHelloBytes;
       const auto until = base::real_clock().now() + std::chrono::seconds(10);
-      while (ring.kernel_bytes_sent() < expected && base::real_clock().now() < until) std::this_thread::yield();
+      while (ring.kernel_bytes_sent() < expected && base::real_clock().now() < until)
+        std::this_thread::yield();
       EXPECT_EQ(ring.kernel_bytes_sent(), expected);
       ASSERT_TRUE(ring.barrier().ok());  // the connection must stay until the neighbour has read its counter
     });
@@ -319,10 +325,13 @@ int process_of_rank(Group& group, int rank, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (values[i] != expected_sum<float>(size, i)) return 12;
   }
+  // A rank's sum is whole when it has received; what it sent may still stand in the kernel's queue,
+  // uncounted. After the barrier the next rank has read all of it.
+  if (!ring->barrier().ok()) return 13;
   const double exact = 2.0 * (size - 1) / size * static_cast<double>(count) * sizeof(float);
-  const double on_the_wire = static_cast<double>(ring->kernel_bytes_sent());  // headers and hello included
-  if (on_the_wire < exact || on_the_wire > 1.01 * exact) return 13;
-  return ring->barrier().ok() ? 0 : 14;
+  const double on_the_wire =
+      static_cast<double>(ring->kernel_bytes_sent());  // headers, hello and barrier included
+  return on_the_wire < exact || on_the_wire > 1.01 * exact ? 14 : 0;
 }
 
 TEST(TcpRing, ranks_may_be_processes_and_the_bytes_on_the_wire_are_the_formulas) {
