@@ -1,10 +1,17 @@
 #include "trainer/data/batch.h"
 
+#include <array>
 #include <cassert>
 #include <cmath>
-#include <string>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
 
 #include "base/hash.h"
+#include "trainer/data/crew.h"
+#include "trainer/data/resident_split.h"
+#include "trainer/data/sample_pipeline.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -12,67 +19,210 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 using base::Result;
+using base::Status;
 
-Result<double> single(const std::vector<double>& values, double fallback, const char* field) {
-  if (values.empty()) return fallback;
-  if (values.size() != 1) {
-    return Error{ErrorCode::kInvalidInput, std::string("dataset.") + field + " has " +
-                                               std::to_string(values.size()) +
-                                               " values, but the images have 1 channel: give one value"};
+// Only 256 inputs are possible in each channel, so the arithmetic is done once, in double.
+using ValueTable = std::array<float, 256>;
+
+Result<std::vector<double>> per_channel(const std::vector<double>& values, double fallback, const char* field,
+                                        std::size_t channels) {
+  if (values.empty()) return std::vector<double>(channels, fallback);
+  if (values.size() != 1 && values.size() != channels) {
+    const std::string have = std::to_string(channels) + (channels == 1 ? " channel" : " channels");
+    return Error{ErrorCode::kInvalidInput,
+                 std::string("dataset.") + field + " has " + std::to_string(values.size()) +
+                     " values, but the images have " + have + ": give one value, or one for each channel"};
   }
-  if (!std::isfinite(values[0])) {
-    return Error{ErrorCode::kInvalidInput, std::string("dataset.") + field + " is not a finite number"};
+  for (const double value : values) {
+    if (!std::isfinite(value)) {
+      return Error{ErrorCode::kInvalidInput, std::string("dataset.") + field + " is not a finite number"};
+    }
   }
-  return values[0];
+  return values.size() == 1 ? std::vector<double>(channels, values[0]) : values;
+}
+
+Result<std::vector<ValueTable>> value_tables(const contract::DatasetSpec& spec, std::size_t channels) {
+  EVENKEEL_ASSIGN(const std::vector<double> mean, per_channel(spec.mean, 0.0, "image.mean", channels));
+  EVENKEEL_ASSIGN(const std::vector<double> scale, per_channel(spec.stddev, 1.0, "image.std", channels));
+  std::vector<ValueTable> tables(channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    if (scale[c] <= 0) {
+      return Error{ErrorCode::kInvalidInput,
+                   "dataset.image.std is " + std::to_string(scale[c]) + ": it must be above 0"};
+    }
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      tables[c][byte] = static_cast<float>((static_cast<double>(byte) / 255.0 - mean[c]) / scale[c]);
+    }
+  }
+  return tables;
+}
+
+Result<AugmentRules> rules_for(const Split& split, const contract::DatasetSpec& spec,
+                               const ReaderOptions& options) {
+  const auto& shape = split.info().sample_shape;
+  const std::vector<contract::Augmentation> none;
+  return augment_rules(options.augment ? spec.augment : none, static_cast<int>(shape[0]),
+                       static_cast<int>(shape[1]),
+                       split.form() == RecordForm::kPixels ? Fit::kStretch : Fit::kCenterCrop, options.seed);
+}
+
+// A cache saves nothing where the pixels are in memory as they are wanted.
+bool worth_caching(const Split& split) {
+  return split.form() == RecordForm::kEncoded || split.stored_shape() != split.info().sample_shape;
 }
 
 }  // namespace
 
+struct BatchReader::State {
+  const Split* split = nullptr;
+  std::unique_ptr<const Split> own_split;  // of make(Dataset)
+  contract::BadRecordAction action = contract::BadRecordAction::kFail;
+  std::int64_t max_skipped = 0;
+  std::vector<ValueTable> tables;
+  std::unique_ptr<SamplePipeline> pipeline;
+  std::unique_ptr<Crew> crew;
+  mutable std::mutex mutex;
+  std::unordered_set<std::int64_t> bad_ids;  // skipped so far
+
+  std::size_t features() const {
+    std::size_t product = 1;
+    for (const std::int64_t dim : split->info().sample_shape) product *= static_cast<std::size_t>(dim);
+    return product;
+  }
+
+  // One record into its place; the values that the caller must judge in the order of positions.
+  Result<SampleTaken> fill(std::int64_t id, std::uint64_t epoch, float* out) const {
+    thread_local std::vector<std::uint8_t> bytes;
+    const std::size_t count = features();
+    bytes.resize(count);
+    Result<SampleTaken> taken = pipeline->make(id, epoch, bytes);
+    if (!taken.ok()) {
+      std::fill_n(out, count, 0.0F);
+      return taken;
+    }
+    const std::size_t channels = tables.size();
+    if (channels == 1) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = tables[0][bytes[i]];
+      return taken;
+    }
+    for (std::size_t i = 0; i < count; i += channels) {
+      for (std::size_t c = 0; c < channels; ++c) out[i + c] = tables[c][bytes[i + c]];
+    }
+    return taken;
+  }
+
+  // Whether a record may be left out: the policy, and the limit over the life of the reader.
+  Status skip(std::int64_t id, const Error& error) {
+    if (error.code != ErrorCode::kCorruptData || action == contract::BadRecordAction::kFail) return error;
+    const std::lock_guard lock(mutex);
+    bad_ids.insert(id);
+    const auto count = static_cast<std::int64_t>(bad_ids.size());
+    if (count <= max_skipped) return {};
+    return Error{ErrorCode::kCorruptData, error.message + ": " + std::to_string(count) +
+                                              " bad records, more than dataset.onBadRecord.maxSkipped = " +
+                                              std::to_string(max_skipped)};
+  }
+};
+
+BatchReader::BatchReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BatchReader::BatchReader(BatchReader&&) noexcept = default;
+BatchReader& BatchReader::operator=(BatchReader&&) noexcept = default;
+BatchReader::~BatchReader() = default;
+
+Result<BatchReader> BatchReader::make(const Split& split, const contract::DatasetSpec& spec,
+                                      const ReaderOptions& options) {
+  auto state = std::make_unique<State>();
+  state->split = &split;
+  state->action = spec.bad_record_action;
+  state->max_skipped = spec.max_skipped;
+  EVENKEEL_ASSIGN(state->tables, value_tables(spec, static_cast<std::size_t>(split.info().sample_shape[2])));
+  EVENKEEL_ASSIGN(const AugmentRules rules, rules_for(split, spec, options));
+  std::unique_ptr<RecordCache> cache;
+  if (worth_caching(split)) {
+    cache =
+        make_record_cache({spec.cache, options.cache_limit_bytes, options.cache_folder, split.info().name});
+  }
+  state->pipeline = std::make_unique<SamplePipeline>(split, rules, std::move(cache));
+  state->crew = Crew::start(options.threads);
+  return BatchReader(std::move(state));
+}
+
+Result<BatchTaken> BatchReader::read(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
+                                     std::int64_t end, HostBatch& batch) const {
+  batch.clear();
+  return append(order, epoch, begin, end, batch);
+}
+
+Result<BatchTaken> BatchReader::append(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
+                                       std::int64_t end, HostBatch& batch) const {
+  assert(0 <= begin && begin <= end && end <= state_->split->info().samples);
+  const std::size_t features = state_->features();
+  const auto count = static_cast<std::size_t>(end - begin);
+  const std::size_t first = batch.labels.size();
+  batch.features.resize((first + count) * features);
+  batch.labels.resize(first + count);
+  batch.ids.resize(first + count);
+  std::vector<std::optional<Result<SampleTaken>>> results(count);
+  state_->crew->run(count, [&](std::size_t i) {
+    const auto id = static_cast<std::int64_t>(order.id_at(static_cast<std::uint64_t>(begin) + i));
+    batch.ids[first + i] = id;
+    results[i].emplace(state_->fill(id, epoch, batch.features.data() + (first + i) * features));
+  });
+  // In the order of positions, so that what is reported does not depend on threads.
+  BatchTaken taken;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Result<SampleTaken>& result = *results[i];
+    const std::int64_t id = batch.ids[first + i];
+    const Status status = result.ok() ? Status{} : state_->skip(id, result.error());
+    if (!status.ok()) {
+      batch.features.resize(first * features);
+      batch.labels.resize(first);
+      batch.ids.resize(first);
+      return status.error();
+    }
+    batch.labels[first + i] = result.ok() ? result->label : kSkippedLabel;
+    ++(result.ok() ? taken.consumed : taken.skipped);
+    taken.id_hash += base::mix64(static_cast<std::uint64_t>(id));
+    taken.bytes_read += result.ok() ? result->stored_bytes : 0;
+  }
+  return taken;
+}
+
+const Split& BatchReader::split() const {
+  return *state_->split;
+}
+
+std::int64_t BatchReader::distinct_skipped() const {
+  const std::lock_guard lock(state_->mutex);
+  return static_cast<std::int64_t>(state_->bad_ids.size());
+}
+
+std::uint64_t BatchReader::cached_bytes() const {
+  const RecordCache* cache = state_->pipeline->cache();
+  return cache == nullptr ? 0 : cache->held_bytes();
+}
+
 Result<BatchReader> BatchReader::make(const Dataset& dataset, const std::vector<double>& mean,
                                       const std::vector<double>& stddev) {
-  EVENKEEL_ASSIGN(const double shift, single(mean, 0.0, "image.mean"));
-  EVENKEEL_ASSIGN(const double scale, single(stddev, 1.0, "image.std"));
-  if (scale <= 0) {
-    return Error{ErrorCode::kInvalidInput,
-                 "dataset.image.std is " + std::to_string(scale) + ": it must be above 0"};
-  }
-  BatchReader reader(dataset);
-  // Only 256 inputs are possible, so the arithmetic is done once, in double.
-  for (int byte = 0; byte < 256; ++byte) {
-    reader.value_of_byte_[static_cast<std::size_t>(byte)] =
-        static_cast<float>((byte / 255.0 - shift) / scale);
-  }
+  contract::DatasetSpec spec;
+  spec.mean = mean;
+  spec.stddev = stddev;
+  spec.bad_record_action = contract::BadRecordAction::kSkip;
+  spec.max_skipped = std::numeric_limits<std::int64_t>::max();
+  auto split = std::make_unique<ResidentSplit>(&dataset);
+  EVENKEEL_ASSIGN(BatchReader reader, make(*split, spec, ReaderOptions{}));
+  reader.state_->own_split = std::move(split);
   return reader;
 }
 
 BatchTaken BatchReader::read(const EpochOrder& order, std::int64_t begin, std::int64_t end,
                              HostBatch& batch) const {
-  batch.features.clear();
-  batch.labels.clear();
-  return append(order, begin, end, batch);
+  return *read(order, 0, begin, end, batch);
 }
 
 BatchTaken BatchReader::append(const EpochOrder& order, std::int64_t begin, std::int64_t end,
                                HostBatch& batch) const {
-  assert(0 <= begin && begin <= end && end <= dataset_->samples);
-  const auto features = static_cast<std::size_t>(dataset_->features());
-  const auto count = static_cast<std::size_t>(end - begin);
-  std::size_t at = batch.features.size();
-  batch.features.resize(at + count * features);
-  batch.labels.reserve(batch.labels.size() + count);
-  BatchTaken taken;
-  for (std::int64_t position = begin; position < end; ++position) {
-    const std::uint64_t id = order.id_at(static_cast<std::uint64_t>(position));
-    const auto pixels = dataset_->image(static_cast<std::int64_t>(id));
-    for (std::size_t i = 0; i < features; ++i) batch.features[at + i] = value_of_byte_[pixels[i]];
-    at += features;
-    const std::int32_t label = dataset_->labels[id];
-    batch.labels.push_back(label);
-    ++(label == kSkippedLabel ? taken.skipped : taken.consumed);
-    taken.id_hash += base::mix64(id);
-    taken.bytes_read += features + 1;
-  }
-  return taken;
+  return *append(order, 0, begin, end, batch);
 }
 
 }  // namespace evenkeel::trainer

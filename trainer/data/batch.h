@@ -1,54 +1,91 @@
-// Turns positions of an epoch's order into a host batch: float features and labels. Called by the training
-// loop or by its prefetching thread; one reader may serve many threads, each with a batch of its own.
+// Turns positions of an epoch's order into a host batch: normalised features, labels, ids. Called by the
+// training loop or by its prefetching thread; one reader may serve many threads, each with a batch of its
+// own.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "contract/job/spec.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/order.h"
+#include "trainer/data/split.h"
 
 namespace evenkeel::trainer {
 
 // A batch in host memory. Reused from step to step: resizing down frees nothing.
 struct HostBatch {
-  std::vector<float> features;       // (n, features of a sample)
+  std::vector<float> features;       // (n, H, W, C), normalised; 0 for a skipped record
   std::vector<std::int32_t> labels;  // (n); kSkippedLabel = no part in loss and gradient
+  std::vector<std::int64_t> ids;     // (n); number of the sample in the split, for dropout
 
   std::int64_t samples() const { return static_cast<std::int64_t>(labels.size()); }
+  void clear() {
+    features.clear();
+    labels.clear();
+    ids.clear();
+  }
 };
 
 // What was really read: computed where the records are touched, so that it can testify against the plan.
 struct BatchTaken {
-  std::int64_t consumed = 0;  // samples with a usable label
-  std::int64_t skipped = 0;   // consumed + skipped = end - begin
-  std::uint64_t id_hash = 0;  // sum of base::mix64(id) over all ids read, modulo 2^64: free of any order
-  std::uint64_t bytes_read = 0;
+  std::int64_t consumed = 0;     // samples with a usable label
+  std::int64_t skipped = 0;      // consumed + skipped = end - begin
+  std::uint64_t id_hash = 0;     // sum of base::mix64(id) over all ids read, modulo 2^64: free of any order
+  std::uint64_t bytes_read = 0;  // as the records are stored, whether they came from a cache or not
+};
+
+struct ReaderOptions {
+  int threads = 1;         // that decode the records of one batch, the calling one included
+  bool augment = false;    // apply spec.augment: training, not evaluation
+  std::uint64_t seed = 0;  // of the augmentation
+  // For spec.cache: largest size; folder of the unlinked file of cache Disk.
+  std::uint64_t cache_limit_bytes = std::uint64_t{4} << 30;
+  std::string cache_folder = "/tmp";
 };
 
 class BatchReader {
  public:
-  // x = (pixel / 255 - mean) / stddev; mean and stddev hold one value (or are empty: 0 and 1). kInvalidInput
-  // for another count, a non-finite value, or stddev <= 0. `dataset` must outlive the reader.
+  // x = (pixel / 255 - mean) / stddev; spec.mean and spec.stddev hold nothing (0 and 1), one value or one for
+  // each channel. kInvalidInput for another count, a non-finite value, stddev <= 0, or changes that cannot be
+  // combined. `split` must outlive the reader.
+  static base::Result<BatchReader> make(const Split& split, const contract::DatasetSpec& spec,
+                                        const ReaderOptions& options);
+  BatchReader(BatchReader&&) noexcept;
+  BatchReader& operator=(BatchReader&&) noexcept;
+  ~BatchReader();
+
+  // Fills `batch` with positions [begin, end). begin == end gives an empty batch. The same bytes for any
+  // number of threads. REQUIRES: begin <= end <= samples.
+  // kCorruptData: the first bad record, where the policy is Fail; with Skip, one that is not among the
+  // max_skipped different ids that this reader may skip in its life. Storage errors as they come. After an
+  // error the batch is empty.
+  base::Result<BatchTaken> read(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
+                                std::int64_t end, HostBatch& batch) const;
+  // As above, appended behind what the batch holds: for shares made of several ranges. After an error the
+  // batch is as it was.
+  base::Result<BatchTaken> append(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
+                                  std::int64_t end, HostBatch& batch) const;
+
+  const Split& split() const;
+  // Different records that were skipped so far.
+  std::int64_t distinct_skipped() const;
+  std::uint64_t cached_bytes() const;
+
+  // Of a data set that is in memory as a whole and was checked when it was loaded; goes when nobody calls it.
   static base::Result<BatchReader> make(const Dataset& dataset, const std::vector<double>& mean,
                                         const std::vector<double>& stddev);
-
-  // Fills `batch` with positions [begin, end). begin == end gives an empty batch. REQUIRES: begin <= end <=
-  // samples.
   BatchTaken read(const EpochOrder& order, std::int64_t begin, std::int64_t end, HostBatch& batch) const;
-  // As above, appended behind what the batch holds: for shares made of several ranges.
   BatchTaken append(const EpochOrder& order, std::int64_t begin, std::int64_t end, HostBatch& batch) const;
 
-  const Dataset& dataset() const { return *dataset_; }
-
  private:
-  explicit BatchReader(const Dataset& dataset) : dataset_(&dataset) {}
+  struct State;
+  explicit BatchReader(std::unique_ptr<State> state);
 
-  const Dataset* dataset_;
-  std::array<float, 256> value_of_byte_{};
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace evenkeel::trainer

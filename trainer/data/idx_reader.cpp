@@ -62,6 +62,7 @@ base::Status check_labels(const std::string& file, const IdxOptions& options, Da
                          " bad records, more than dataset.onBadRecord.maxSkipped = " +
                          std::to_string(options.max_skipped)};
       }
+      data.bad.emplace(record, text);
       label = kSkippedLabel;
     }
     ++record;
@@ -96,6 +97,7 @@ Result<Dataset> read_idx(base::Files& files, const std::string& folder, const st
                                               " labels: the two files do not belong together"};
   }
   data.name = split;
+  data.origins = {{label_file.file, 0, kLabelHeaderBytes, 1}};
   data.labels = std::move(labels);
   data.num_classes = options.num_classes > 0 ? options.num_classes : classes_of(data.labels);
   EVENKEEL_TRY(check_labels(label_file.file, options, data));

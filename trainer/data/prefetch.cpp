@@ -1,0 +1,131 @@
+#include "trainer/data/prefetch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace evenkeel::trainer {
+
+struct Prefetcher::Slot {
+  enum class State { kQueued, kReading, kDone };
+  std::uint64_t epoch = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  State state = State::kQueued;
+  HostBatch batch;
+  std::optional<base::Result<BatchTaken>> taken;
+
+  bool is(std::uint64_t e, std::int64_t b, std::int64_t n) const {
+    return epoch == e && begin == b && end == n;
+  }
+};
+
+std::unique_ptr<Prefetcher> Prefetcher::start(const BatchReader& reader, const PrefetchOptions& options) {
+  std::unique_ptr<Prefetcher> prefetcher(new Prefetcher(reader, options));
+  prefetcher->thread_ = std::thread([raw = prefetcher.get()] { raw->work(); });
+  return prefetcher;
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    slots_.clear();
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+base::Result<BatchTaken> Prefetcher::read(std::uint64_t epoch, std::int64_t begin, std::int64_t end,
+                                          HostBatch& batch) const {
+  const auto samples = static_cast<std::uint64_t>(reader_->split().info().samples);
+  if (samples == 0) {
+    batch.clear();
+    return BatchTaken{};
+  }
+  const EpochOrder order(samples, options_.shuffle, options_.shuffle_seed, epoch);
+  return reader_->read(order, epoch, begin, end, batch);
+}
+
+void Prefetcher::work() {
+  std::unique_lock lock(mutex_);
+  const auto next = [this] {
+    return std::find_if(slots_.begin(), slots_.end(),
+                        [](const auto& slot) { return slot->state == Slot::State::kQueued; });
+  };
+  while (true) {
+    wake_.wait(lock, [&] { return stop_ || next() != slots_.end(); });
+    if (stop_) return;
+    const std::shared_ptr<Slot> slot = *next();  // keeps it alive when it is dropped in the meantime
+    slot->state = Slot::State::kReading;
+    if (!pool_.empty()) {
+      slot->batch = std::move(pool_.back());
+      pool_.pop_back();
+    }
+    lock.unlock();
+    base::Result<BatchTaken> taken = read(slot->epoch, slot->begin, slot->end, slot->batch);
+    lock.lock();
+    slot->taken.emplace(std::move(taken));
+    slot->state = Slot::State::kDone;
+    if (std::find(slots_.begin(), slots_.end(), slot) == slots_.end()) {
+      if (pool_.size() <= options_.max_ranges) pool_.push_back(std::move(slot->batch));  // dropped
+    }
+    ready_.notify_all();
+  }
+}
+
+bool Prefetcher::hint(std::uint64_t epoch, std::int64_t begin, std::int64_t end) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (slots_.size() >= options_.max_ranges) return false;
+    for (const auto& slot : slots_) {
+      if (slot->is(epoch, begin, end)) return false;
+    }
+    auto slot = std::make_shared<Slot>();
+    slot->epoch = epoch;
+    slot->begin = begin;
+    slot->end = end;
+    slots_.push_back(std::move(slot));
+  }
+  wake_.notify_one();
+  return true;
+}
+
+// With the mutex held. One that is being read is dropped all the same: the thread finds out when it is done.
+void Prefetcher::drop_front(std::size_t count) {
+  for (; count > 0; --count) {
+    Slot& slot = *slots_.front();
+    if (slot.state == Slot::State::kDone && pool_.size() <= options_.max_ranges) {
+      pool_.push_back(std::move(slot.batch));
+    }
+    slots_.pop_front();
+  }
+}
+
+base::Result<BatchTaken> Prefetcher::take(std::uint64_t epoch, std::int64_t begin, std::int64_t end,
+                                          HostBatch& batch) {
+  std::unique_lock lock(mutex_);
+  const auto found = std::find_if(slots_.begin(), slots_.end(),
+                                  [&](const auto& slot) { return slot->is(epoch, begin, end); });
+  drop_front(static_cast<std::size_t>(found - slots_.begin()));
+  if (slots_.empty() || slots_.front()->state == Slot::State::kQueued) {
+    // Never hinted, or hinted but not begun: then this thread is as good as the other, which goes on with the
+    // next range meanwhile.
+    if (!slots_.empty()) slots_.pop_front();
+    lock.unlock();
+    return read(epoch, begin, end, batch);
+  }
+  const std::shared_ptr<Slot> slot = slots_.front();
+  // It stays in the queue until it is done: what is no longer there counts as dropped.
+  ready_.wait(lock, [&] { return slot->state == Slot::State::kDone; });
+  slots_.pop_front();
+  std::swap(batch, slot->batch);
+  if (pool_.size() <= options_.max_ranges) pool_.push_back(std::move(slot->batch));
+  return *std::move(slot->taken);
+}
+
+void Prefetcher::clear() {
+  const std::lock_guard lock(mutex_);
+  drop_front(slots_.size());
+}
+
+}  // namespace evenkeel::trainer

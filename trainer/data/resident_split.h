@@ -1,0 +1,29 @@
+// A data set in memory (dataset.h) as a split: for the small formats, idx and cifar10. Immutable.
+#pragma once
+
+#include <vector>
+
+#include "trainer/data/dataset.h"
+#include "trainer/data/split.h"
+
+namespace evenkeel::trainer {
+
+class ResidentSplit : public Split {
+ public:
+  // image_size: {height, width} that samples are brought to by the reader; empty = as stored.
+  ResidentSplit(Dataset data, const std::vector<int>& image_size);
+  // Only looks at `data`, which must outlive it.
+  explicit ResidentSplit(const Dataset* data);
+
+  std::uint64_t resident_bytes() const override;
+  base::Result<StoredRecord> read(std::int64_t id) const override;
+  std::string where(std::int64_t id) const override;
+
+ private:
+  void describe(const std::vector<int>& image_size);
+
+  Dataset own_;
+  const Dataset* data_;
+};
+
+}  // namespace evenkeel::trainer
