@@ -1,5 +1,6 @@
 #include "trainer/optim/finite.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -16,8 +17,19 @@ bool all_finite(std::span<const float> values) {
 }
 
 double squared_norm(std::span<const float> values) {
+  // Lanes that do not wait for each other: the same order of additions on every machine, and vectors.
+  constexpr std::size_t kLanes = 16;
+  std::array<double, kLanes> lanes{};
+  const std::size_t whole = values.size() / kLanes * kLanes;
+  for (std::size_t at = 0; at < whole; at += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const auto value = static_cast<double>(values[at + lane]);
+      lanes[lane] += value * value;
+    }
+  }
   double sum = 0;
-  for (const float value : values) sum += static_cast<double>(value) * value;
+  for (const double lane : lanes) sum += lane;
+  for (const float value : values.subspan(whole)) sum += static_cast<double>(value) * value;
   return sum;
 }
 
@@ -28,13 +40,24 @@ base::Status check_loss(double loss_sum, std::int64_t step) {
                          "; lower the learning rate, or check the data for extreme values"};
 }
 
+double squared_gradient_norm(const Plan& plan, std::span<const float> gradients) {
+  return squared_norm(gradients.first(plan.common_layout_elements()));  // padding is zero
+}
+
 base::Status check_gradients(const Plan& plan, std::span<const float> gradients, std::int64_t step) {
   if (all_finite(gradients)) return {};
-  for (const PlanParameter& p : plan.parameters) {
-    if (all_finite(gradients.subspan(p.offset_elements, static_cast<std::size_t>(p.elements)))) continue;
+  const auto bad = [&](const std::string& what) {
     return base::Error{base::ErrorCode::kNumerical,
-                       "step " + std::to_string(step) + ": the gradient of " + p.name +
-                           " is not finite; lower the learning rate, or check the data"};
+                       "step " + std::to_string(step) + ": " + what +
+                           " not finite; lower the learning rate, or check the data"};
+  };
+  for (const PlanParameter& p : plan.parameters) {
+    if (!all_finite(gradients.subspan(p.offset_elements, static_cast<std::size_t>(p.elements))))
+      return bad("the gradient of " + p.name + " is");
+  }
+  for (const PlanStatistic& s : plan.statistics) {
+    const auto sums = gradients.subspan(s.sums_offset_elements, static_cast<std::size_t>(2 * s.channels + 2));
+    if (!all_finite(sums)) return bad("the batch statistics of " + s.layer + " are");
   }
   return base::Error{base::ErrorCode::kInternal,
                      "step " + std::to_string(step) + ": the padding of the gradient arena is not finite"};

@@ -11,12 +11,15 @@ namespace evenkeel::trainer {
 
 // True when no element is Inf or NaN. One fast pass: reads each element once.
 bool all_finite(std::span<const float> values);
-// Square of the Euclidean norm, in double.
+// Square of the Euclidean norm, in double; the order of the additions is fixed.
 double squared_norm(std::span<const float> values);
+// The same of all gradients in arena 3, without the sums for running statistics behind them.
+double squared_gradient_norm(const Plan& plan, std::span<const float> gradients);
 
 // kNumerical naming the step and the loss. `loss` is the reduced sum.
 base::Status check_loss(double loss_sum, std::int64_t step);
-// kNumerical naming the step and the first parameter whose gradient is not finite. `gradients`: arena 3.
+// kNumerical naming the step and the first parameter whose gradient is not finite, or the first layer whose
+// batch statistics are not. `gradients`: arena 3.
 base::Status check_gradients(const Plan& plan, std::span<const float> gradients, std::int64_t step);
 
 }  // namespace evenkeel::trainer

@@ -2,12 +2,32 @@
 
 #include <cmath>
 
+#include "trainer/optim/schedule.h"
+
 namespace evenkeel::trainer {
 
 using base::Error;
 using base::ErrorCode;
 using base::Result;
 using contract::LearningRateScaling;
+
+namespace {
+
+Result<LearningRateScaling> scaling_for(const std::string& optimizer_type) {
+  if (optimizer_type == "sgd" || optimizer_type == "lars") return LearningRateScaling::kLinear;
+  if (optimizer_type == "adam" || optimizer_type == "adamw") return LearningRateScaling::kSqrt;
+  return Error{ErrorCode::kUnsupported, "training.learningRate.scaling Auto has no rule for optimizer \"" +
+                                            optimizer_type + "\": set None, Linear or Sqrt"};
+}
+
+Error bad_position(const RatePosition& at) {
+  return Error{ErrorCode::kInvalidInput, "learning rate: " + std::to_string(at.samples_done) + " of " +
+                                             std::to_string(at.samples_planned) + " samples, " +
+                                             std::to_string(at.train_samples) +
+                                             " an epoch: there is nothing to plan with"};
+}
+
+}  // namespace
 
 std::int64_t base_batch(const contract::TrainingSpec& training, std::int64_t global_batch_at_creation) {
   return training.batch_per_replica.value_or(global_batch_at_creation);
@@ -21,33 +41,39 @@ Result<double> batch_factor(LearningRateScaling scaling, const std::string& opti
                                                std::to_string(base_batch)};
   }
   if (scaling == LearningRateScaling::kAuto) {
-    if (optimizer_type != "sgd") {
-      return Error{ErrorCode::kUnsupported,
-                   "training.learningRate.scaling Auto has no rule for optimizer \"" + optimizer_type +
-                       "\": set None, Linear or Sqrt"};
-    }
-    scaling = LearningRateScaling::kLinear;
+    EVENKEEL_ASSIGN(scaling, scaling_for(optimizer_type));
   }
   const double k = static_cast<double>(global_batch) / static_cast<double>(base_batch);
   if (scaling == LearningRateScaling::kNone) return 1.0;
   return scaling == LearningRateScaling::kLinear ? k : std::sqrt(k);
 }
 
-Result<double> scheduled_rate(contract::Schedule schedule, double base_rate, double position) {
-  if (schedule == contract::Schedule::kConstant) return base_rate;
-  return Error{ErrorCode::kUnsupported,
-               "training.learningRate.schedule: only constant is supported (asked at position " +
-                   std::to_string(position) + ")"};
+Result<double> learning_rate(const contract::TrainingSpec& training, const RatePosition& at) {
+  if (at.train_samples < 1 || at.samples_done < 0 || at.step_samples < 0) return bad_position(at);
+  EVENKEEL_ASSIGN(const double factor,
+                  batch_factor(training.learning_rate_scaling, training.optimizer.type, at.global_batch,
+                               base_batch(training, at.global_batch_at_creation)));
+  const double base_rate = training.optimizer.learning_rate;
+  const auto done = static_cast<double>(at.samples_done), epoch = static_cast<double>(at.train_samples);
+  const double warmup = training.schedule.warmup_epochs * epoch;
+  if (done < warmup)
+    return warmup_rate(base_rate, factor, (done + static_cast<double>(at.step_samples)) / warmup);
+  // A warm-up that takes all of the training leaves no rest: then the schedule is at its end.
+  const double rest = static_cast<double>(at.samples_planned) - warmup;
+  const double share = rest > 0 ? (done - warmup) / rest : 1.0;
+  return base_rate * factor * schedule_share(training.schedule, {share, done / epoch});
 }
 
 Result<double> learning_rate(const contract::TrainingSpec& training, std::int64_t global_batch,
                              std::int64_t global_batch_at_creation, double position) {
+  if (training.schedule.warmup_epochs > 0 || training.schedule.kind == contract::Schedule::kStep) {
+    return Error{ErrorCode::kUnsupported,
+                 "training.learningRate: warm-up and milestones need positions in samples"};
+  }
   EVENKEEL_ASSIGN(const double factor,
                   batch_factor(training.learning_rate_scaling, training.optimizer.type, global_batch,
                                base_batch(training, global_batch_at_creation)));
-  EVENKEEL_ASSIGN(const double rate,
-                  scheduled_rate(training.schedule, training.optimizer.learning_rate, position));
-  return rate * factor;
+  return training.optimizer.learning_rate * factor * schedule_share(training.schedule, {position, 0});
 }
 
 }  // namespace evenkeel::trainer

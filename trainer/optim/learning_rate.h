@@ -1,4 +1,6 @@
-// The learning rate of a step: base rate x schedule x factor for the batch size. Pure functions.
+// The learning rate of a step: base rate x schedule x factor for the batch size, after a warm-up. Counted in
+// samples, never in steps, so that a change of the batch neither stretches nor shortens the course. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +15,23 @@ namespace evenkeel::trainer {
 // else G at creation, so that a job runs at its own rate until its batch changes.
 std::int64_t base_batch(const contract::TrainingSpec& training, std::int64_t global_batch_at_creation);
 
-// k of G_now / B0: Linear k, Sqrt sqrt(k), None 1; Auto = Linear for SGD. kUnsupported for an optimizer
-// without a rule.
+// k of G_now / B0: Linear k, Sqrt sqrt(k), None 1; Auto = Linear for sgd and lars, Sqrt for adam and adamw.
+// kUnsupported for an optimizer without a rule.
 base::Result<double> batch_factor(contract::LearningRateScaling scaling, const std::string& optimizer_type,
                                   std::int64_t global_batch, std::int64_t base_batch);
 
-// Position in a schedule: samples committed / samples planned, in [0, 1], so that a resize does not stretch
-// it.
-base::Result<double> scheduled_rate(contract::Schedule schedule, double base_rate, double position);
+struct RatePosition {
+  std::int64_t samples_done = 0;     // committed before this step, since the job began
+  std::int64_t step_samples = 0;     // of this step, over all ranks
+  std::int64_t samples_planned = 0;  // of the whole job
+  std::int64_t train_samples = 0;    // of an epoch
+  std::int64_t global_batch = 0;     // G of the job now (not of a short last step)
+  std::int64_t global_batch_at_creation = 0;
+};
 
-// The rate of a step. global_batch: G of the job now (not of a short last step).
+base::Result<double> learning_rate(const contract::TrainingSpec& training, const RatePosition& position);
+
+// Without warm-up and milestones; position = samples committed / samples planned, in [0, 1].
 base::Result<double> learning_rate(const contract::TrainingSpec& training, std::int64_t global_batch,
                                    std::int64_t global_batch_at_creation, double position);
 

@@ -1,26 +1,16 @@
 // SGD with momentum in both conventions. Made by make_optimizer(); the tests make it by hand.
-//   PyTorch: g += wd*w (coupled);     v = m*v + g;     w -= lr*v
-//   Keras:   w -= w*wd*lr (decoupled); v = m*v - lr*g;  w += v
+//   PyTorch: g += wd*w (coupled);      v = m*v + g;     w -= lr*v;    Nesterov w -= lr*(g + m*v)
+//   Keras:   w -= w*wd*lr (decoupled); v = m*v - lr*g;  w += v;       Nesterov w += m*v - lr*g
 // They differ when the learning rate changes: in the Keras form old velocity keeps the old rate.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "trainer/optim/optimizer.h"
+#include "trainer/optim/segments.h"
 
 namespace evenkeel::trainer {
-
-// A stretch of the common layout with one weight decay.
-struct Segment {
-  std::uint64_t begin = 0;  // elements
-  std::uint64_t end = 0;
-  double weight_decay = 0;
-};
-
-// Neighbours with the same decay are one segment; no decay at all makes the whole arena one. Null plan: none.
-std::vector<Segment> segments_of(const Plan* plan, double weight_decay);
 
 class Sgd : public Optimizer {
  public:
@@ -32,6 +22,7 @@ class Sgd : public Optimizer {
 
  private:
   contract::OptimizerConvention convention_;
+  bool nesterov_;
   float momentum_;
   std::vector<Segment> segments_;
 };
