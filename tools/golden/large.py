@@ -9,6 +9,7 @@ import presets
 from network import make_shapes
 
 SEED = 7
+KINK = 1e-5
 MODEL = {"preset": "resnet20", "options": {"numClasses": 10}}
 FULL = (
     "act:s2b1_short act:s3b3_add act:pool act:fc grad:conv0.kernel grad:s1b2_conv2.kernel grad:s2b1_conv1.kernel "
@@ -57,9 +58,16 @@ def case(name, batch, mode, group=0):
 
 
 def make(entry, run):
+    """With the first seed that keeps every value away from the kinks of ReLU: there fp32 might take the other side."""
     pixels, labels = images.images(entry["batch"], 16, 16)
-    params = initial(entry["sampleShape"])
-    _, values = run(entry, params, images.features(pixels), labels)
+    for seed in range(SEED, SEED + 100):
+        params = initial(entry["sampleShape"], seed)
+        net, values = run(entry, params, images.features(pixels), labels)
+        if min(net.kinks) > KINK:
+            break
+    else:
+        raise SystemExit(f"{entry['name']}: every seed has a value near a kink")
+    entry["seed"] = seed
     out = first8(params) | {"x": images.features(pixels), "labels": labels, "loss_sum": values["loss_sum"]}
     for name, value in values.items():
         if name in FULL or value.ndim == 1:
