@@ -44,8 +44,8 @@ def initial(case, attempt):
             limit = np.float32((6.0 / np.prod(shape[:-1])) ** 0.5)
             params[name] = philox.uniform(stream, index, shape) * limit
         else:
-            params[name] = philox.uniform(stream, index, shape, 0.5, 1.5) if name.endswith(".gamma") else (
-                philox.uniform(stream, index, shape, -0.5, 0.5))
+            low = 0.5 if name.endswith(".gamma") else -0.5
+            params[name] = philox.uniform(stream, index, shape, low, low + 1)
     x = philox.uniform(stream, 1000, (case["batch"], *case["sampleShape"]))
     labels = philox.uniform(stream, 1001, (case["batch"],), 0, case["classes"]).astype(np.int64)
     return params, x, labels
@@ -88,8 +88,8 @@ def self_check():
         ("resnet50", 5, (224, 224, 3)): 23_518_277,
     }
     for (preset, classes, shape), expected in counts.items():
-        shapes, macs = make_shapes(presets.PRESETS[preset](classes) and presets.expand(
-            {"preset": preset, "options": {"numClasses": classes}}), shape)
+        layers = presets.expand({"preset": preset, "options": {"numClasses": classes}})
+        shapes, macs = make_shapes(layers, shape)
         count = sum(int(np.prod(s)) for s in shapes.values())
         assert count == expected, f"{preset} with {classes} classes has {count} parameters, not {expected}"
         if classes == 1000:
