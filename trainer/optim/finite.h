@@ -13,13 +13,11 @@ namespace evenkeel::trainer {
 bool all_finite(std::span<const float> values);
 // Square of the Euclidean norm, in double; the order of the additions is fixed.
 double squared_norm(std::span<const float> values);
-// The same of all gradients in arena 3, without the sums for running statistics behind them.
-double squared_gradient_norm(const Plan& plan, std::span<const float> gradients);
 
 // kNumerical naming the step and the loss. `loss` is the reduced sum.
 base::Status check_loss(double loss_sum, std::int64_t step);
 // kNumerical naming the step and the first parameter whose gradient is not finite, or the first layer whose
-// batch statistics are not. `gradients`: arena 3.
+// batch statistics are not. `gradients`: arena 3, or only its common layout (then without the statistics).
 base::Status check_gradients(const Plan& plan, std::span<const float> gradients, std::int64_t step);
 
 }  // namespace evenkeel::trainer
