@@ -43,11 +43,21 @@ Json to_json(const CheckpointManifest& m) {
     files.push_back({{"name", file.name}, {"size", file.size}, {"crc32c", file.crc32c}});
   Json parts = Json::array();
   for (const auto& [name, hash] : m.plan_parts) parts.push_back(Json::array({name, hash}));
-  return {{"format", m.format},     {"jobUid", m.job_uid}, {"step", m.step},
-          {"epoch", m.epoch},       {"cursor", m.cursor},  {"samples", m.samples},
-          {"consumed", m.consumed}, {"seed", m.seed},      {"shuffleSeed", m.shuffle_seed},
-          {"attempt", m.attempt},   {"ranks", m.ranks},    {"planHash", m.plan_hash},
-          {"planParts", parts},     {"files", files}};
+  return {{"format", m.format},
+          {"jobUid", m.job_uid},
+          {"step", m.step},
+          {"epoch", m.epoch},
+          {"cursor", m.cursor},
+          {"samples", m.samples},
+          {"optimizerSteps", m.optimizer_steps},
+          {"consumed", m.consumed},
+          {"seed", m.seed},
+          {"shuffleSeed", m.shuffle_seed},
+          {"attempt", m.attempt},
+          {"ranks", m.ranks},
+          {"planHash", m.plan_hash},
+          {"planParts", parts},
+          {"files", files}};
 }
 
 Result<CheckpointManifest> decode_manifest(const Json& json) {
@@ -60,6 +70,7 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
   m.epoch = r.require("epoch").integer("epoch", 0, 0, kMaxCount);
   m.cursor = r.require("cursor").integer("cursor", 0, 0, kMaxCount);
   m.samples = r.integer("samples", 0, 0, kMaxCount);
+  m.optimizer_steps = r.integer("optimizerSteps", m.step, 0, kMaxCount);  // absent in the first checkpoints
   for (double value : r.numbers("consumed", 65536)) {
     if (value < 0 || value > static_cast<double>(kMaxCount))
       r.fail("consumed", "out of range");

@@ -37,6 +37,7 @@ struct CheckpointManifest {
   std::int64_t epoch = 0;              // 0-based, of the next sample
   std::int64_t cursor = 0;             // samples of that epoch that are committed
   std::int64_t samples = 0;            // committed since the job began
+  std::int64_t optimizer_steps = 0;    // updates of the weights: fewer than steps where steps were skipped
   std::vector<std::int64_t> consumed;  // per rank, since the job began
   std::uint64_t seed = 0;
   std::uint64_t shuffle_seed = 0;
