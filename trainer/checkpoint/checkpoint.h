@@ -50,6 +50,11 @@ base::Result<CheckpointSearch> find_checkpoint(base::Files& files, const std::st
 // Of one folder. kCorruptData or kNotFound say what does not verify.
 base::Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string& directory);
 
+// The parts of it. The manifest alone, of a folder of any name; size and CRC of one file, read in pieces.
+base::Result<FoundCheckpoint> read_manifest(base::Files& files, const std::string& directory);
+base::Status verify_file(base::Files& files, const std::string& directory,
+                         const contract::CheckpointFile& file);
+
 enum class OptimizerRestored { kYes, kStartsAnew };
 
 // Fills weights and optimizer state. The weights must be the model's (kMismatch); optimizer state of another

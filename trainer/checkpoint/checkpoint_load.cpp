@@ -20,6 +20,17 @@ bool is_plain_name(const std::string& name) {
   return !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), plain);
 }
 
+bool has_file(const contract::CheckpointManifest& manifest, const char* name) {
+  return std::any_of(manifest.files.begin(), manifest.files.end(),
+                     [&](const auto& file) { return file.name == name; });
+}
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+}  // namespace
+
 Status verify_file(base::Files& files, const std::string& directory, const contract::CheckpointFile& file) {
   const auto corrupt = [&](const std::string& what) {
     return Error{ErrorCode::kCorruptData, file.name + ": " + what};
@@ -40,19 +51,7 @@ Status verify_file(base::Files& files, const std::string& directory, const contr
   return {};
 }
 
-bool has_file(const contract::CheckpointManifest& manifest, const char* name) {
-  return std::any_of(manifest.files.begin(), manifest.files.end(),
-                     [&](const auto& file) { return file.name == name; });
-}
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
-}  // namespace
-
-Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string& directory) {
-  EVENKEEL_ASSIGN(const std::int64_t step, contract::parse_checkpoint_directory_name(last_part(directory)));
+Result<FoundCheckpoint> read_manifest(base::Files& files, const std::string& directory) {
   FoundCheckpoint found;
   found.directory = directory;
   EVENKEEL_ASSIGN(const std::string text,
@@ -61,16 +60,22 @@ Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string&
   if (!json.ok())
     return Error{ErrorCode::kCorruptData, std::string(contract::kManifestFile) + ": " + json.error().message};
   EVENKEEL_ASSIGN(found.manifest, contract::decode_manifest(*json));
-  if (found.manifest.step != step) {
-    return Error{ErrorCode::kCorruptData, "the manifest is of step " + std::to_string(found.manifest.step)};
-  }
   if (!has_file(found.manifest, contract::kWeightsFile)) {
     return Error{ErrorCode::kCorruptData, std::string("the manifest lists no ") + contract::kWeightsFile};
+  }
+  found.manifest_hash = base::sha256_hex(text);
+  return found;
+}
+
+Result<FoundCheckpoint> verify_checkpoint(base::Files& files, const std::string& directory) {
+  EVENKEEL_ASSIGN(const std::int64_t step, contract::parse_checkpoint_directory_name(last_part(directory)));
+  EVENKEEL_ASSIGN(FoundCheckpoint found, read_manifest(files, directory));
+  if (found.manifest.step != step) {
+    return Error{ErrorCode::kCorruptData, "the manifest is of step " + std::to_string(found.manifest.step)};
   }
   for (const contract::CheckpointFile& file : found.manifest.files) {
     EVENKEEL_TRY(verify_file(files, directory, file));
   }
-  found.manifest_hash = base::sha256_hex(text);
   return found;
 }
 

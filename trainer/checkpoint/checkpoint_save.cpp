@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <string_view>
 
 #include "base/hash.h"
@@ -27,11 +27,17 @@ std::string_view bytes_of(const TensorView& tensor) {
   return {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes()};
 }
 
+// By bits, in one pass that vectorises: an exponent of all ones is Inf or NaN.
+bool all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t bad = 0;
+  for (const float value : values) bad |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent;
+  return bad == 0;
+}
+
 Status check_finite(const std::vector<TensorView>& tensors) {
   for (const TensorView& tensor : tensors) {
-    const bool finite =
-        std::all_of(tensor.values.begin(), tensor.values.end(), [](float v) { return std::isfinite(v); });
-    if (finite) continue;
+    if (all_finite(tensor.values)) continue;
     return Error{ErrorCode::kNumerical,
                  "checkpoint refused: \"" + tensor.name + "\" holds a value that is not finite"};
   }
@@ -139,6 +145,8 @@ Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& r
       saved.bytes = size_of(there->manifest);
       return saved;
     }
+    // Unreadable at the moment is not damaged.
+    if (!there.ok() && there.error().code == ErrorCode::kIo) return there.error();
     EVENKEEL_TRY(remove_folder(files, root, name));
   }
   const std::string temporary = final_folder + contract::kTemporarySuffix;

@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/safetensors.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -24,12 +25,6 @@ constexpr int kMaxDims = 16;
 
 Error corrupt(const std::string& message) {
   return {ErrorCode::kCorruptData, "safetensors: " + message};
-}
-
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text;
-  for (const std::int64_t dim : shape) text += (text.empty() ? "" : ", ") + std::to_string(dim);
-  return "(" + text + ")";
 }
 
 // The widths that the format knows.
@@ -109,19 +104,36 @@ Status check_tiling(const std::vector<SafetensorsEntry>& entries, std::uint64_t 
 
 }  // namespace
 
-std::string safetensors_header(const std::vector<TensorView>& tensors) {
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t dim : shape) text += (text.empty() ? "" : ", ") + std::to_string(dim);
+  return "(" + text + ")";
+}
+
+std::string safetensors_header(const std::vector<SafetensorsEntry>& entries) {
   Json header = Json::object();
-  std::uint64_t at = 0;
-  for (const TensorView& tensor : tensors) {
-    const std::uint64_t end = at + tensor.values.size_bytes();
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
-    at = end;
+  // Appended, not inserted: the ordered object would look for each name from the front.
+  auto& members = static_cast<Json::object_t::Container&>(header.get_ref<Json::object_t&>());
+  for (const SafetensorsEntry& entry : entries) {
+    members.emplace_back(
+        entry.name,
+        Json{{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}});
   }
   std::string text = base::dump_json(header);
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');  // the data begin aligned
   std::string length(kLengthBytes, '\0');
   for (std::size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xff);
   return length + text;
+}
+
+std::string safetensors_header(const std::vector<TensorView>& tensors) {
+  std::vector<SafetensorsEntry> entries;
+  std::uint64_t at = 0;
+  for (const TensorView& tensor : tensors) {
+    entries.push_back({tensor.name, "F32", tensor.shape, at, at + tensor.values.size_bytes()});
+    at = entries.back().end;
+  }
+  return safetensors_header(entries);
 }
 
 Result<SafetensorsIndex> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes) {
@@ -161,6 +173,20 @@ Result<SafetensorsIndex> read_safetensors_index(base::Files& files, const std::s
   return index;
 }
 
+Status read_tensor(base::Files& files, const std::string& path, const SafetensorsIndex& index,
+                   const SafetensorsEntry& entry, const TensorView& target) {
+  assert(entry.end - entry.begin == target.values.size_bytes());
+  // In pieces: a tensor of a gigabyte is not in memory twice.
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;
+  auto* out = reinterpret_cast<char*>(target.values.data());
+  for (std::uint64_t at = entry.begin; at < entry.end; at += kPieceBytes) {
+    const auto bytes = static_cast<std::size_t>(std::min(kPieceBytes, entry.end - at));
+    EVENKEEL_ASSIGN(const std::string piece, files.read_range(path, index.data_offset + at, bytes));
+    std::memcpy(out + (at - entry.begin), piece.data(), piece.size());
+  }
+  return {};
+}
+
 Status read_safetensors(base::Files& files, const std::string& path, const std::vector<TensorView>& targets) {
   EVENKEEL_ASSIGN(const SafetensorsIndex index, read_safetensors_index(files, path));
   std::map<std::string_view, const SafetensorsEntry*> by_name;
@@ -185,11 +211,7 @@ Status read_safetensors(base::Files& files, const std::string& path, const std::
     return differs("tensor \"" + std::string(by_name.begin()->first) + "\" is not in the model");
   }
   for (const TensorView& target : targets) {
-    const SafetensorsEntry& entry = *by_name[target.name];
-    EVENKEEL_ASSIGN(const std::string bytes,
-                    files.read_range(path, index.data_offset + entry.begin,
-                                     static_cast<std::size_t>(entry.end - entry.begin)));
-    if (!bytes.empty()) std::memcpy(target.values.data(), bytes.data(), bytes.size());
+    EVENKEEL_TRY(read_tensor(files, path, index, *by_name[target.name], target));
   }
   return {};
 }

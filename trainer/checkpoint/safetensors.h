@@ -23,9 +23,6 @@ struct TensorView {
   std::span<float> values;  // size = product of the shape
 };
 
-// What stands in front of the data: length and padded JSON.
-std::string safetensors_header(const std::vector<TensorView>& tensors);
-
 struct SafetensorsEntry {
   std::string name;
   std::string dtype;  // "F32"
@@ -33,6 +30,10 @@ struct SafetensorsEntry {
   std::uint64_t begin = 0;  // bytes from the start of the data
   std::uint64_t end = 0;
 };
+
+// What stands in front of the data: length and padded JSON. Entries: in the order of the data.
+std::string safetensors_header(const std::vector<SafetensorsEntry>& entries);
+std::string safetensors_header(const std::vector<TensorView>& tensors);
 
 struct SafetensorsIndex {
   std::uint64_t data_offset = 0;          // of the data in the file
@@ -46,6 +47,13 @@ base::Result<SafetensorsIndex> read_safetensors_index(base::Files& files, const 
 // The same on the bytes alone, for tests and fuzzing. `header`: the JSON; `data_bytes`: what follows it in
 // the file.
 base::Result<SafetensorsIndex> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes);
+
+// "(3, 64)": shapes as every message writes them.
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
+// Fills `target` from its entry, which has its size.
+base::Status read_tensor(base::Files& files, const std::string& path, const SafetensorsIndex& index,
+                         const SafetensorsEntry& entry, const TensorView& target);
 
 // Fills every target from the file. A tensor that the file lacks, has with another shape or dtype, or has
 // beyond the targets: kMismatch with the name.
