@@ -25,6 +25,14 @@ target_compile_options(evenkeel_flags INTERFACE
   $<$<CONFIG:RelWithDebInfo>:-g1>)
 target_include_directories(evenkeel_flags INTERFACE "${CMAKE_SOURCE_DIR}")
 target_compile_definitions(evenkeel_flags INTERFACE EVENKEEL_VERSION="${PROJECT_VERSION}")
+option(EVENKEEL_FUZZ "Build the fuzzers themselves (clang); without it their stored inputs are replayed" OFF)
+if(EVENKEEL_FUZZ)
+  # Undefined behaviour must end the program, or the fuzzer goes on past it.
+  target_compile_options(evenkeel_flags INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(evenkeel_flags INTERFACE -fsanitize=address,undefined)
+  add_custom_target(fuzzers)
+endif()
 if(EVENKEEL_SANITIZE)
   target_compile_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE})
@@ -42,9 +50,27 @@ add_custom_target(check_layers ALL
   WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
   COMMENT "Checking layers and purity")
 
+# evenkeel_fuzz(NAME DEPS target...): NAME_fuzz.cpp of this folder. A program that replays tests/fuzz/NAME/ in every
+#   test run, or, with EVENKEEL_FUZZ, the fuzzer NAME_fuzz.
+function(evenkeel_fuzz name)
+  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
+  if(EVENKEEL_FUZZ)
+    add_executable(${name}_fuzz ${name}_fuzz.cpp)
+    target_link_libraries(${name}_fuzz PRIVATE ${arg_DEPS})
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers ${name}_fuzz)
+    return()
+  endif()
+  add_executable(${name}_fuzz_replay ${name}_fuzz.cpp "${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cpp")
+  target_link_libraries(${name}_fuzz_replay PRIVATE ${arg_DEPS})
+  add_test(NAME Fuzz.${name} COMMAND ${name}_fuzz_replay "${CMAKE_SOURCE_DIR}/tests/fuzz/${name}")
+  set_tests_properties(Fuzz.${name} PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
+
 # evenkeel_library(NAME [DEPS target...] [PRIVATE_DEPS target...] [EXCLUDE file...])
-#   A static library of all *.cpp in this folder but *_test.cpp and main.cpp, and one test program
-#   NAME_test of all *_test.cpp, where there are any. TEST_DEPS are for the tests alone.
+#   A static library of all *.cpp in this folder but *_test.cpp, *_fuzz.cpp and main.cpp, one test program
+#   NAME_test of all *_test.cpp, where there are any, and a fuzz target of each *_fuzz.cpp. TEST_DEPS are for
+#   the tests and fuzz targets alone.
 function(evenkeel_library name)
   cmake_parse_arguments(arg "" "" "DEPS;PRIVATE_DEPS;EXCLUDE;TEST_DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
@@ -53,6 +79,7 @@ function(evenkeel_library name)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   foreach(file ${arg_EXCLUDE})
     list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    list(REMOVE_ITEM tests "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
   endforeach()
   if(sources)
     add_library(${name} STATIC ${sources})
@@ -75,6 +102,12 @@ function(evenkeel_library name)
     endforeach()
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit TIMEOUT 120)
   endif()
+  file(GLOB fuzzed CONFIGURE_DEPENDS *_fuzz.cpp)
+  foreach(file ${fuzzed})
+    get_filename_component(target "${file}" NAME_WE)
+    string(REGEX REPLACE "_fuzz$" "" target "${target}")
+    evenkeel_fuzz(${target} DEPS ${name} ${arg_TEST_DEPS})
+  endforeach()
 endfunction()
 
 # evenkeel_program(NAME DEPS target...): main.cpp of this folder as the program NAME.
