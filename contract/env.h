@@ -19,6 +19,9 @@ inline constexpr char kEnvTerminationLog[] =
 // trainer/local only: the processes of one machine share an address, so each gets its own ports.
 inline constexpr char kEnvMetricsPort[] = "EVENKEEL_METRICS_PORT";
 inline constexpr char kEnvDataPort[] = "EVENKEEL_DATA_PORT";
+// trainer/local only: file of this process's part of a trace, and samples that are computed at once.
+inline constexpr char kEnvTrace[] = "EVENKEEL_TRACE";
+inline constexpr char kEnvMicroBatch[] = "EVENKEEL_MICRO_BATCH";
 
 // For users' own programs (torchrun, TensorFlow).
 inline constexpr char kEnvPlainRank[] = "RANK";

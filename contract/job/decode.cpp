@@ -34,6 +34,11 @@ std::optional<std::int64_t> optional_int(const Json& object, std::string_view ke
   return int_at(object, key);
 }
 
+std::optional<double> optional_double(const Json& object, std::string_view key) {
+  if (!child(object, key).is_number()) return std::nullopt;
+  return double_at(object, key);
+}
+
 std::vector<std::string> strings(const Json& list) {
   std::vector<std::string> values;
   for (const Json& item : list) values.push_back(item.get<std::string>());
@@ -95,6 +100,18 @@ LayerSpec decode_layer(const Json& json) {
   out.activation = string_at(json, "activation");
   out.bias = bool_at(json, "bias", true);
   out.initializer = string_at(json, "initializer", out.initializer);
+  out.filters = static_cast<int>(int_at(json, "filters"));
+  out.kernel_size = numbers<int>(child(json, "kernelSize"));
+  out.strides = numbers<int>(child(json, "strides"));
+  out.padding = string_at(json, "padding");
+  out.pads = numbers<int>(child(json, "pads"));
+  out.dilation = numbers<int>(child(json, "dilation"));
+  out.groups = static_cast<int>(int_at(json, "groups", 1));
+  out.momentum = optional_double(json, "momentum");
+  out.epsilon = optional_double(json, "epsilon");
+  out.rate = double_at(json, "rate");
+  out.shape = numbers<std::int64_t>(child(json, "shape"));
+  out.inputs = strings(child(json, "inputs"));
   return out;
 }
 
@@ -103,7 +120,14 @@ ModelSpec decode_model(const Json& json) {
   out.preset = string_at(json, "preset");
   out.num_classes = static_cast<int>(int_at(child(json, "options"), "numClasses"));
   for (const Json& layer : child(json, "layers")) out.layers.push_back(decode_layer(layer));
+  out.init_from = string_at(child(json, "initFrom"), "path");
+  out.init_from_skip = strings(base::at_path(json, {"initFrom", "skip"}));
   return out;
+}
+
+Augmentation augmentation_of(const std::string& name) {
+  if (name == "randomCrop") return Augmentation::kRandomCrop;
+  return name == "horizontalFlip" ? Augmentation::kHorizontalFlip : Augmentation::kRandomResizedCrop;
 }
 
 DatasetSpec decode_dataset(const Json& json) {
@@ -113,6 +137,13 @@ DatasetSpec decode_dataset(const Json& json) {
   out.volume = volume_of(json);
   out.train_split = string_at(child(json, "split"), "train");
   out.eval_split = string_at(child(json, "split"), "eval");
+  out.image_size = numbers<int>(base::at_path(json, {"image", "size"}));
+  for (const Json& name : child(json, "augment"))
+    out.augment.push_back(augmentation_of(name.get<std::string>()));
+  using Cache = std::pair<std::string_view, CacheMode>;
+  out.cache = one_of(json, "cache",
+                     names_of<CacheMode>(Cache{"None", CacheMode::kNone}, Cache{"Memory", CacheMode::kMemory},
+                                         Cache{"Disk", CacheMode::kDisk}));
   out.mean = numbers<double>(base::at_path(json, {"image", "mean"}));
   out.stddev = numbers<double>(base::at_path(json, {"image", "std"}));
   out.sharding = string_at(child(json, "sharding"), "policy") == "Record" ? ShardingPolicy::kRecord
@@ -134,6 +165,36 @@ OptimizerSpec decode_optimizer(const Json& json) {
   out.weight_decay = double_at(json, "weightDecay", out.weight_decay);
   out.convention =
       string_at(json, "convention") == "Keras" ? OptimizerConvention::kKeras : OptimizerConvention::kPyTorch;
+  out.nesterov = bool_at(json, "nesterov");
+  out.beta1 = double_at(json, "beta1", out.beta1);
+  out.beta2 = double_at(json, "beta2", out.beta2);
+  out.epsilon = optional_double(json, "epsilon");
+  out.trust_coefficient = double_at(json, "trustCoefficient", out.trust_coefficient);
+  return out;
+}
+
+ScheduleSpec decode_schedule(const Json& json) {
+  using P = std::pair<std::string_view, Schedule>;
+  ScheduleSpec out;
+  out.kind = one_of(json, "schedule",
+                    names_of<Schedule>(P{"constant", Schedule::kConstant}, P{"step", Schedule::kStep},
+                                       P{"cosine", Schedule::kCosine}, P{"poly", Schedule::kPoly}));
+  out.warmup_epochs = double_at(json, "warmupEpochs");
+  out.milestones = numbers<double>(child(json, "milestones"));
+  out.gamma = double_at(json, "gamma", out.gamma);
+  out.power = double_at(json, "power", out.power);
+  out.final_share = double_at(json, "final", out.final_share);
+  return out;
+}
+
+BatchNormSpec decode_batch_norm(const Json& json) {
+  using P = std::pair<std::string_view, BatchNormStatistics>;
+  BatchNormSpec out;
+  out.statistics = one_of(json, "statistics",
+                          names_of<BatchNormStatistics>(P{"Ghost", BatchNormStatistics::kGhost},
+                                                        P{"Local", BatchNormStatistics::kLocal},
+                                                        P{"Sync", BatchNormStatistics::kSync}));
+  if (auto group = optional_int(json, "group")) out.group = static_cast<int>(*group);
   return out;
 }
 
@@ -151,8 +212,18 @@ TrainingSpec decode_training(const Json& json) {
   out.learning_rate_scaling = one_of(rate, "scaling",
                                      names_of<LearningRateScaling>(P{"Auto", kAuto}, P{"None", kNone},
                                                                    P{"Linear", kLinear}, P{"Sqrt", kSqrt}));
-  out.schedule = string_at(rate, "schedule") == "cosine" ? Schedule::kCosine : Schedule::kConstant;
+  out.schedule = decode_schedule(rate);
+  out.batch_norm = decode_batch_norm(child(json, "batchNorm"));
+  using Loss = std::pair<std::string_view, LossNormalization>;
+  out.loss_normalization =
+      one_of(json, "lossNormalization",
+             names_of<LossNormalization>(Loss{"ActualGlobal", LossNormalization::kActualGlobal},
+                                         Loss{"ConstantGlobal", LossNormalization::kConstantGlobal},
+                                         Loss{"PerReplicaMean", LossNormalization::kPerReplicaMean}));
+  out.gradient_clip_norm = double_at(json, "gradientClipNorm");
+  out.label_smoothing = double_at(json, "labelSmoothing");
   out.seed = static_cast<std::uint64_t>(int_at(json, "seed", 1));
+  out.confusion_matrix = bool_at(json, "confusionMatrix");
   out.evaluate_every = int_at(json, "evaluateEvery", 1);
   return out;
 }

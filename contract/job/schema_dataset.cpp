@@ -24,6 +24,12 @@ FieldRule max_skipped_rule() {
           }};
 }
 
+FieldRule size_rule() {
+  return {.cel = "size(self) != 1",
+          .message = "image.size needs height and width, two numbers",
+          .holds = [](const Json& self, const Json&) { return self.size() != 1; }};
+}
+
 Field image_field() {
   FieldRule positive{.cel = "self > 0.0",
                      .message = "std {} must be greater than 0",
@@ -31,13 +37,39 @@ Field image_field() {
   return object(
              "image", "How pixels become numbers: (x / 255 - mean) / std.",
              {list("size", "Height and width that images are brought to; the size of the data where absent.",
-                   integer("", "Height or width in pixels.", 1, 65536), 2)
-                  .only({Json::array()}),
+                   integer("", "Height or width in pixels.", 1, 8192), 2)
+                  .rule(size_rule()),
               list("mean", "Mean of each channel, of x / 255; 0 where absent.",
                    number("", "Mean of a channel.").range(-1e6, 1e6), 16),
               list("std", "Standard deviation of each channel, of x / 255; 1 where absent.",
                    number("", "Standard deviation of a channel.").range(0, 1e6).rule(positive), 16)})
       .rule(mean_and_std_rule());
+}
+
+// Whether image.size is given.
+bool sized(const Json& dataset) {
+  return base::at_path(dataset, {"image", "size"}).size() == 2;
+}
+constexpr char kSizedCel[] = "(has(self.image) && has(self.image.size) && size(self.image.size) == 2)";
+
+FieldRule photographs_rule() {
+  return {.cel = std::string("!(self.format in ['tfrecord', 'imagefolder', 'webdataset']) || ") + kSizedCel,
+          .message = "image.size is needed for format {format}, whose images may differ in size",
+          .holds = [](const Json& self, const Json&) {
+            const std::string format = base::string_at(self, "format");
+            return format == "idx" || format == "cifar10" || sized(self) || format.empty();
+          }};
+}
+
+FieldRule crop_rule() {
+  return {.cel = std::string("!has(self.augment) || !('randomResizedCrop' in self.augment) || ") + kSizedCel,
+          .message = "augment randomResizedCrop needs image.size, the size that it crops to",
+          .holds = [](const Json& self, const Json&) {
+            for (const Json& name : base::child(self, "augment")) {
+              if (name == "randomResizedCrop") return sized(self);
+            }
+            return true;
+          }};
 }
 
 }  // namespace
@@ -59,8 +91,7 @@ Field dataset_field() {
              {choice("format",
                      "How the samples are stored; idx is the format of MNIST and its kin, plain or gzipped.",
                      {"idx", "cifar10", "tfrecord", "imagefolder", "webdataset"})
-                  .required()
-                  .only({"idx"}),
+                  .required(),
               text("path", "Folder of the data inside the pod, an absolute path.")
                   .length(2, 512)
                   .pattern("^/[^:]+$")
@@ -89,8 +120,12 @@ Field dataset_field() {
                      integer("seed",
                              "Seed of the order; the same seed gives the same order for any number of ranks.")
                          .defaults(42)}),
-              list("augment", "Random changes to images, in order.", text("", "Name of a change."), 16)
-                  .only({Json::array()}),
+              list("augment",
+                   "Random changes to training images, in order: randomResizedCrop (to image.size), "
+                   "randomCrop "
+                   "(after 4 pixels of zeros around), horizontalFlip.",
+                   choice("", "Name of a change.", {"randomResizedCrop", "randomCrop", "horizontalFlip"}),
+                   16),
               group(
                   "onBadRecord", "What happens when a sample cannot be read or has a label out of range.",
                   {choice("action", "Fail ends the job; Skip leaves the sample out and counts it.",
@@ -102,13 +137,17 @@ Field dataset_field() {
                        .defaults(0)})
                   .defaults({{"action", "Fail"}, {"maxSkipped", 0}})
                   .rule(max_skipped_rule()),
-              choice("cache", "Where decoded samples are kept.", {"None", "Memory", "Disk"})
-                  .defaults("None")
-                  .only({"None"}),
+              choice("cache",
+                     "Where decoded images are kept after the first epoch; Disk takes the pod's temporary "
+                     "folder.",
+                     {"None", "Memory", "Disk"})
+                  .defaults("None"),
               boolean("verify", "Whether an independent check counts every sample while training.")
                   .defaults(false)
                   .only({false})})
-      .required();
+      .required()
+      .rule(photographs_rule())
+      .rule(crop_rule());
 }
 
 }  // namespace evenkeel::contract

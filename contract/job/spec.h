@@ -19,7 +19,10 @@ enum class AllReduce { kAuto, kRing };
 enum class Device { kCpu, kCuda };
 enum class Scaling { kWeak, kStrong };
 enum class LearningRateScaling { kAuto, kNone, kLinear, kSqrt };
-enum class Schedule { kConstant, kCosine };
+enum class Schedule { kConstant, kStep, kCosine, kPoly };
+enum class BatchNormStatistics { kGhost, kLocal, kSync };
+enum class CacheMode { kNone, kMemory, kDisk };
+enum class Augmentation { kRandomResizedCrop, kRandomCrop, kHorizontalFlip };
 enum class OptimizerConvention { kPyTorch, kKeras };
 enum class LossNormalization { kActualGlobal, kConstantGlobal, kPerReplicaMean };
 enum class ShardingPolicy { kAuto, kRecord, kFile, kOff };
@@ -60,29 +63,48 @@ struct WorkersSpec {
   std::vector<WorkerOverride> overrides;
 };
 
-// One layer of `model.layers`; members that a type does not use keep their defaults.
+// One layer of `model.layers`; members that a type does not use keep their defaults. Lists of sizes are as
+// written: [both], [height, width], for pads also [top, left, bottom, right].
 struct LayerSpec {
-  std::string type;  // dense | flatten | relu
-  std::string name;  // empty: type + "_" + 1-based count of that type
-  int units = 0;
+  std::string
+      type;  // dense flatten relu conv2d batchNorm maxPool avgPool globalAvgPool dropout add reshape shortcut
+  std::string name;              // empty: type + "_" + 1-based count of that type
+  int units = 0;                 // dense
+  int filters = 0;               // conv2d, shortcut: output channels
+  std::vector<int> kernel_size;  // conv2d and pools; 1 or 2
+  std::vector<int> strides;      // 0 to 2; empty: 1, for pools the window
+  std::string padding;           // "" = valid | same
+  std::vector<int> pads;         // empty: as `padding` says
+  std::vector<int> dilation;     // empty: 1
+  int groups = 1;
   std::string activation;  // "" | relu
   bool bias = true;
   std::string initializer =
-      "heNormal";  // kernel: heNormal | heUniform | glorotUniform; see training-semantics 4
+      "heNormal";                   // kernel: heNormal | heUniform | glorotUniform; see training-semantics 4
+  std::optional<double> momentum;   // batchNorm: share of the new in running statistics
+  std::optional<double> epsilon;    // batchNorm
+  double rate = 0;                  // dropout
+  std::vector<std::int64_t> shape;  // reshape: of a sample
+  std::vector<std::string> inputs;  // layers that feed this one ("input": the samples); empty: the one before
 };
 
 struct ModelSpec {
   std::string preset;   // "" if layers
   int num_classes = 0;  // options.numClasses; 0 = as many as the data set has
   std::vector<LayerSpec> layers;
+  std::string init_from;                    // a safetensors file; "" = random weights
+  std::vector<std::string> init_from_skip;  // ECMAScript expressions for names that are not loaded
 };
 
 struct DatasetSpec {
-  std::string format;  // idx
+  std::string format;  // idx | cifar10 | tfrecord | imagefolder | webdataset
   std::string path;    // inside the pod
   Json volume;         // null, or the pod volume source
   std::string train_split = "train";
   std::string eval_split = "test";
+  std::vector<int> image_size;        // {height, width}; empty: the size of the data
+  std::vector<Augmentation> augment;  // of training images, in order
+  CacheMode cache = CacheMode::kNone;
   std::vector<double> mean;  // per channel, of x/255; empty = 0
   std::vector<double> stddev;
   ShardingPolicy sharding = ShardingPolicy::kAuto;
@@ -98,6 +120,26 @@ struct OptimizerSpec {
   double momentum = 0.9;
   double weight_decay = 0.0;
   OptimizerConvention convention = OptimizerConvention::kPyTorch;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  std::optional<double> epsilon;  // adam: 1e-8 (Keras 1e-7); lars: 0
+  double trust_coefficient = 0.001;
+};
+
+// The course of the learning rate; epochs are fractions of passes over the training data.
+struct ScheduleSpec {
+  Schedule kind = Schedule::kConstant;
+  double warmup_epochs = 0;
+  std::vector<double> milestones;  // kStep, ascending or not
+  double gamma = 0.1;              // kStep
+  double power = 1;                // kPoly
+  double final_share = 0;          // kCosine, kPoly: of the base rate
+};
+
+struct BatchNormSpec {
+  BatchNormStatistics statistics = BatchNormStatistics::kGhost;
+  std::optional<int> group;  // samples; absent: 16, or the per-rank batch if smaller
 };
 
 struct TrainingSpec {
@@ -108,9 +150,14 @@ struct TrainingSpec {
   Scaling scaling = Scaling::kWeak;
   OptimizerSpec optimizer;
   LearningRateScaling learning_rate_scaling = LearningRateScaling::kAuto;
-  Schedule schedule = Schedule::kConstant;
+  ScheduleSpec schedule;
+  BatchNormSpec batch_norm;
+  LossNormalization loss_normalization = LossNormalization::kActualGlobal;
+  double gradient_clip_norm = 0;  // 0 = off
+  double label_smoothing = 0;
   std::uint64_t seed = 1;
   std::int64_t evaluate_every = 1;  // epochs; 0 = only at the end
+  bool confusion_matrix = false;
 };
 
 struct RestartRule {

@@ -147,7 +147,25 @@ equal "in its first attempt" 1 "$(field quiet .status.attempt)"
 equal "without a restart" 0 "$(field quiet .status.restarts.total)"
 contains "with the pods it had" "${uids%% *}" "$(k get pods -l training.evenkeel.dev/job-name=quiet -o 'jsonpath={.items[*].metadata.uid}')"
 
-# 6. Delete: nothing of the jobs is left.
+# 6. The API server answers nobody for 30 s while a job runs and ends: the workers need no API server, and the operator
+# finds the end when it can ask again.
+job silence 2 'steps: 2500' > "$work/silence.yaml"
+k apply -f "$work/silence.yaml" > /dev/null
+within "fifth job runs" 60 phase_is silence Running
+uids=$(k get pods -l training.evenkeel.dev/job-name=silence -o 'jsonpath={.items[*].metadata.uid}')
+step=$(field silence .status.progress.step)
+server=$(pgrep -f '[/]kube-apiserver --' | head -1)
+check "the API server is frozen" kill -STOP "$server"
+sleep 30
+check "and thaws" kill -CONT "$server"
+within "it answers again" 60 k get tjob silence
+check "the job completes" k wait --for=condition=Complete tjob/silence --timeout=240s
+check "it trained on in the silence" test "$(field silence .status.progress.step)" -gt "${step:-0}"
+equal "in its first attempt" 1 "$(field silence .status.attempt)"
+equal "without a restart" 0 "$(field silence .status.restarts.total)"
+contains "with the pods it had" "${uids%% *}" "$(k get pods -l training.evenkeel.dev/job-name=silence -o 'jsonpath={.items[*].metadata.uid}')"
+
+# 7. Delete: nothing of the jobs is left.
 check "delete all jobs" k delete tjob --all --timeout=60s
 gone() { [ "$(k get pods,services,configmaps,secrets -l training.evenkeel.dev/job-name --no-headers 2> /dev/null | grep -c .)" = 0 ]; }
 within "nothing of them is left" 60 gone

@@ -12,10 +12,13 @@
 #include "base/signals.h"
 #include "contract/exit_codes.h"
 #include "contract/job/validate.h"
+#include "trainer/app/checkpoint_command.h"
 #include "trainer/config/manifest.h"
 #include "trainer/config/settings.h"
 #include "trainer/coordinator/coordinator_server.h"
+#include "trainer/local/local_manifest.h"
 #include "trainer/local/local_run.h"
+#include "trainer/loop/cgroup.h"
 #include "trainer/loop/job_plan.h"
 #include "trainer/loop/worker.h"
 
@@ -77,14 +80,23 @@ int coordinator() {
   return trainer::run_coordinator(options);
 }
 
-base::Result<std::string> plan_text(const std::string& file) {
-  EVENKEEL_ASSIGN(const base::Json manifest, trainer::load_manifest(file, base::real_files()));
-  EVENKEEL_ASSIGN(const contract::TrainingJob job, contract::decode_job(manifest));
-  return trainer::describe_job(base::real_files(), job.spec);
+struct PlanCommand {
+  trainer::LocalOptions options;
+  bool passes = false;
+};
+
+base::Result<std::string> plan_text(const PlanCommand& command) {
+  EVENKEEL_ASSIGN(base::Json manifest, trainer::load_manifest(command.options.manifest, base::real_files()));
+  EVENKEEL_ASSIGN(const contract::TrainingJob job, trainer::local_job(std::move(manifest), command.options));
+  const trainer::MemoryLimit memory = trainer::read_memory_limit(base::real_files());
+  const auto ranks = static_cast<std::uint64_t>(job.spec.ranks());
+  return trainer::describe_job(
+      base::real_files(), job.spec,
+      {memory.bytes / ranks, memory.source + " for " + std::to_string(ranks) + " ranks", command.passes});
 }
 
-int plan(const std::string& file) {
-  const base::Result<std::string> text = plan_text(file);
+int plan(const PlanCommand& command) {
+  const base::Result<std::string> text = plan_text(command);
   if (!text.ok()) {
     // Read by a person at a terminal.
     std::cerr << "evenkeel-trainer plan: " << text.error().message << "\n";
@@ -107,14 +119,10 @@ int local(const trainer::LocalOptions& options) {
   return trainer::run_local(options, environment);
 }
 
-CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("local", "Run a job on this machine: coordinator and workers as processes");
+// What overrides the manifest, for `local` and `plan` alike.
+void add_job_options(CLI::App* command, trainer::LocalOptions& options) {
   command->add_option("-f,--file", options.manifest, "Manifest, YAML or JSON")->required();
-  command->add_option("--report", options.report, "Write what happened to this file, as JSON");
   command->add_option("--data", options.data, "Folder of the data set, instead of dataset.path");
-  command->add_option("--checkpoint-dir", options.checkpoint_dir,
-                      "Folder for checkpoints, instead of checkpoint.path");
   command->add_option("--workers", options.workers, "Workers, instead of workers.replicas")
       ->check(CLI::Range(1, 4096));
   CLI::Option* epochs = command->add_option("--epochs", options.epochs, "Instead of training.epochs or steps")
@@ -125,10 +133,34 @@ CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
   command->add_option("--global-batch", options.global_batch, "Instead of training.batchSize")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options.seed, "Instead of training.seed");
+}
+
+CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("local", "Run a job on this machine: coordinator and workers as processes");
+  add_job_options(command, options);
+  command->add_option("--report", options.report, "Write what happened to this file, as JSON");
+  command->add_option(
+      "--trace", options.trace,
+      "Write a trace of operators, collectives and data threads of all ranks to this file, for "
+      "Perfetto or chrome://tracing");
+  command
+      ->add_option("--micro-batch", options.micro_batch,
+                   "Samples that a rank computes at once (default: its share, or what fits into memory)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--checkpoint-dir", options.checkpoint_dir,
+                      "Folder for checkpoints, instead of checkpoint.path");
   command
       ->add_option("--metrics-port-base", options.metrics_port_base,
                    "Coordinator's metrics port; rank r is at base + 1 + r (default: free ports)")
       ->check(CLI::Range(1, 61000));
+  return command;
+}
+
+CLI::App* add_plan(CLI::App& app, PlanCommand& plan_command) {
+  CLI::App* command = app.add_subcommand("plan", "Print what a job will compute, before any run");
+  add_job_options(command, plan_command.options);
+  command->add_flag("--graph", plan_command.passes, "Also print the graph after each pass of the compiler");
   return command;
 }
 
@@ -142,12 +174,13 @@ int main(int argc, char** argv) {
       app.add_subcommand("worker", "One rank of a job (settings: environment and configuration file)");
   CLI::App* coordinator_command =
       app.add_subcommand("coordinator", "The coordinator of a job (settings: as for worker)");
-  CLI::App* plan_command = app.add_subcommand("plan", "Print what a job will compute, before any run");
+  PlanCommand plan_options;
+  CLI::App* plan_command = add_plan(app, plan_options);
+  trainer::CheckpointCommand checkpoint_command;
+  trainer::add_checkpoint_command(app, checkpoint_command);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
   trainer::LocalOptions local_options;
   CLI::App* local_command = add_local(app, local_options);
-  std::string file;
-  plan_command->add_option("-f,--file", file, "Manifest, YAML or JSON")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -160,9 +193,12 @@ int main(int argc, char** argv) {
     return 0;
   }
   base::init_log(base::LogLevel::kInfo, {});
+  if (checkpoint_command.command->parsed()) {
+    return trainer::run_checkpoint_command(checkpoint_command, base::real_files(), std::cout, std::cerr);
+  }
   if (worker_command->parsed()) return worker();
   if (coordinator_command->parsed()) return coordinator();
-  if (plan_command->parsed()) return plan(file);
+  if (plan_command->parsed()) return plan(plan_options);
   if (local_command->parsed()) return local(local_options);
   return static_cast<int>(contract::ExitCode::kInternal);
 }

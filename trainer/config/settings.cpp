@@ -95,6 +95,8 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
   out.pod_uid = text(contract::kEnvPodUid, "");
   out.node_name = text(contract::kEnvNodeName, "");
   out.bind_address = text(contract::kEnvPodIp, "127.0.0.1");
+  out.trace = text(contract::kEnvTrace, "");
+  EVENKEEL_ASSIGN(out.micro_batch, integer(environment, contract::kEnvMicroBatch, 0, std::int64_t{1} << 24));
   out.termination_log = text(contract::kEnvTerminationLog, "/dev/termination-log");
   return out;
 }

@@ -27,6 +27,8 @@ struct Settings {
   int metrics_port = 0;
   int data_port = 0;  // 0: any free one
   std::string termination_log;
+  std::string trace;             // file for this process's part of a trace; empty: none
+  std::int64_t micro_batch = 0;  // samples computed at once; 0: what fits into memory
 };
 
 // Looks a variable up; unset: nullopt. The process environment in main, a map in tests.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "contract/job/sample_groups.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -93,6 +94,7 @@ LedgerConfig ledger_config(const contract::TrainerConfig& config, const contract
   ledger.eval_samples = join.eval_samples;
   ledger.ranks = config.ranks;
   ledger.global_batch = spec.global_batch();
+  ledger.granule = contract::share_granule(spec);
   ledger.epochs = spec.training.epochs;
   ledger.steps = spec.training.steps;
   ledger.evaluate_every = spec.training.evaluate_every;

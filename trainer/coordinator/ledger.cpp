@@ -30,6 +30,8 @@ base::Result<Ledger> Ledger::make(LedgerConfig config) {
     return invalid("the global batch is " + std::to_string(config.global_batch) +
                    ": set training.batchSize to at least 1");
   }
+  if (config.granule < 1)
+    return invalid("a granule of " + std::to_string(config.granule) + " samples cannot be");
   if (config.epochs.has_value() == config.steps.has_value()) {
     return invalid("exactly one of training.epochs and training.steps is needed");
   }
@@ -96,7 +98,7 @@ std::optional<contract::StepPlan> Ledger::plan_next(const contract::Fence& fence
   plan.fence = fence;
   plan.step = planned_.step + 1;
   plan.epoch = planned_.epoch;
-  plan.cuts = cuts_of(planned_.cursor, balanced_shares(size, config_.ranks, planned_.step));
+  plan.cuts = cuts_of(planned_.cursor, balanced_shares(size, config_.ranks, planned_.step, config_.granule));
   planned_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
   normalise(planned_);
   const bool last = plan.step == target_steps_;
@@ -137,8 +139,8 @@ void Ledger::count_shards() {
       committed_.cursor / config_.global_batch;  // exact unless the batch was changed
   std::int64_t step = std::max<std::int64_t>(0, committed_.step - steps_before);
   for (std::int64_t at = 0; at < config_.train_samples; at += config_.global_batch, ++step) {
-    const auto shares =
-        balanced_shares(std::min(config_.global_batch, config_.train_samples - at), config_.ranks, step);
+    const auto shares = balanced_shares(std::min(config_.global_batch, config_.train_samples - at),
+                                        config_.ranks, step, config_.granule);
     for (std::size_t r = 0; r < shares.size(); ++r) shard_samples_[r] += shares[r];
   }
 }

@@ -19,6 +19,7 @@ struct LedgerConfig {
   std::int64_t eval_samples = 0;   // 0: no evaluation is planned
   int ranks = 1;
   std::int64_t global_batch = 1;
+  std::int64_t granule = 1;            // samples that stay together; see shares.h
   std::optional<std::int64_t> epochs;  // exactly one of the two
   std::optional<std::int64_t> steps;
   std::int64_t evaluate_every = 1;  // epochs; 0 = only at the end

@@ -24,8 +24,10 @@ Arena arena_of(TensorRole role) {
     case TensorRole::kInput:
       return Arena::kExternal;
     case TensorRole::kParameter:
+    case TensorRole::kRunningStatistic:
       return Arena::kParameters;
     case TensorRole::kParameterGradient:
+    case TensorRole::kStatisticSums:
       return Arena::kGradients;
     case TensorRole::kActivation:
       break;
@@ -33,13 +35,18 @@ Arena arena_of(TensorRole role) {
   return Arena::kActivations;
 }
 
+std::int64_t groups_of(const Plan& plan) {
+  return plan.group == 0 ? 0 : (plan.batch + plan.group - 1) / plan.group;
+}
+
 base::Status copy_tensors(const Graph& graph, Plan& plan) {
   for (const Tensor& tensor : graph.tensors) {
     PlanTensor t;
-    EVENKEEL_ASSIGN(const std::int64_t elements, element_count(tensor.shape, plan.batch));
+    EVENKEEL_ASSIGN(const std::int64_t elements, element_count(tensor.shape, plan.batch, groups_of(plan)));
     t.name = tensor.name;
     t.shape = tensor.shape;
     std::ranges::replace(t.shape, kBatchDim, plan.batch);
+    std::ranges::replace(t.shape, kGroupDim, groups_of(plan));
     t.role = tensor.role;
     t.arena = arena_of(tensor.role);
     t.size_bytes = static_cast<std::uint64_t>(elements) * sizeof(float);
@@ -52,38 +59,6 @@ std::int64_t elements(const Plan& plan, TensorId id) {
   return static_cast<std::int64_t>(plan.tensors[static_cast<std::size_t>(id)].size_bytes / sizeof(float));
 }
 
-// Multiply-adds count twice; an exponential counts as one.
-std::int64_t flop_of(const Plan& plan, const PlanStep& step) {
-  const auto last_dim = [&](TensorId id) { return plan.tensors[static_cast<std::size_t>(id)].shape.back(); };
-  switch (step.op) {
-    case OpKind::kFlatten:
-    case OpKind::kReshapeBackward:
-      return 0;
-    case OpKind::kLinear:
-      return 2 * elements(plan, step.outputs[0]) * last_dim(step.inputs[0]) +
-             elements(plan, step.outputs[0]) * (step.fused_relu + (step.inputs.size() > 2));
-    case OpKind::kLinearBackwardData:
-      return 2 * elements(plan, step.outputs[0]) * last_dim(step.inputs[0]);
-    case OpKind::kLinearBackwardWeights:
-      return 2 * elements(plan, step.inputs[0]) * last_dim(step.inputs[1]) +
-             (step.outputs.size() > 1 ? elements(plan, step.inputs[1]) : 0);
-    case OpKind::kRelu:
-    case OpKind::kReluBackward:
-      return elements(plan, step.outputs[0]);
-    case OpKind::kSoftmaxCrossEntropy:
-      return 5 * elements(plan, step.inputs[0]);
-  }
-  return 0;
-}
-
-std::int64_t bytes_of(const Plan& plan, const PlanStep& step) {
-  if (step.op == OpKind::kFlatten || step.op == OpKind::kReshapeBackward) return 0;
-  std::int64_t sum = 0;
-  for (const TensorId id : step.inputs) sum += elements(plan, id);
-  for (const TensorId id : step.outputs) sum += elements(plan, id);
-  return sum * static_cast<std::int64_t>(sizeof(float));
-}
-
 void copy_steps(const Graph& graph, Plan& plan) {
   for (const Node& node : graph.nodes) {
     PlanStep step;
@@ -92,9 +67,9 @@ void copy_steps(const Graph& graph, Plan& plan) {
     step.phase = node.phase;
     step.inputs = node.inputs;
     step.outputs = node.outputs;
-    step.fused_relu = node.fused_relu;
-    step.flop = flop_of(plan, step);
-    step.moved_bytes = bytes_of(plan, step);
+    step.attributes = node.attributes;
+    step.flop = plan_internal::flop_of(plan, step);
+    step.moved_bytes = plan_internal::bytes_of(plan, step);
     plan.flop += step.flop;
     plan.moved_bytes += step.moved_bytes;
     plan.steps.push_back(std::move(step));
@@ -146,6 +121,7 @@ base::Status lay_out_parameters(const Graph& forward, const Graph& training, Pla
     p.fan_out = tensor.fan_out;
     plan.parameters.push_back(std::move(p));
   }
+  plan.layout_elements = bytes / sizeof(float);
   plan.arena_bytes[index(Arena::kParameters)] = bytes;
   plan.arena_bytes[index(Arena::kGradients)] = bytes;
   plan.arena_bytes[index(Arena::kOptimizer)] = bytes * static_cast<std::uint64_t>(plan.optimizer_slots);
@@ -158,6 +134,39 @@ void place_gradients(const Graph& graph, Plan& plan) {
     const auto owner = std::ranges::find(plan.parameters, graph.tensors[i].parameter, &PlanParameter::tensor);
     owner->gradient = static_cast<TensorId>(i);
     plan.tensors[i].offset_bytes = owner->offset_elements * sizeof(float);
+  }
+}
+
+// The next free place of an arena, for a tensor that lies behind the common layout.
+std::uint64_t append(Plan& plan, Arena arena, std::uint64_t size_bytes) {
+  std::uint64_t& end = plan.arena_bytes[index(arena)];
+  const std::uint64_t offset = end;
+  end += align_up(size_bytes);
+  return offset / sizeof(float);
+}
+
+// Behind the common layout of arenas 1 and 3, and the same in every plan of the model.
+void lay_out_statistics(const Graph& forward, const Graph& whole, Plan& plan) {
+  for (const Node& node : forward.nodes) {
+    if (node.op != OpKind::kBatchNorm) continue;
+    PlanStatistic s;
+    s.layer = node.layer;
+    s.channels = forward.at(node.inputs[1]).shape[0];
+    s.momentum = node.attributes.momentum;
+    const auto channels = static_cast<std::uint64_t>(s.channels);
+    s.mean_offset_elements = append(plan, Arena::kParameters, channels * sizeof(float));
+    s.variance_offset_elements = append(plan, Arena::kParameters, channels * sizeof(float));
+    s.sums_offset_elements = append(plan, Arena::kGradients, (2 * channels + 2) * sizeof(float));
+    const auto place = [&](TensorId id, std::uint64_t offset_elements) {
+      plan.tensors[static_cast<std::size_t>(id)].offset_bytes = offset_elements * sizeof(float);
+    };
+    place(node.inputs[3], s.mean_offset_elements);
+    place(node.inputs[4], s.variance_offset_elements);
+    for (const Node& made : whole.nodes) {
+      if (made.op == OpKind::kBatchNorm && made.layer == node.layer)
+        place(made.outputs[3], s.sums_offset_elements);
+    }
+    plan.statistics.push_back(std::move(s));
   }
 }
 
@@ -185,13 +194,25 @@ Result<Plan> compile_plan(const Graph& graph, std::int64_t batch, PlanMode mode,
   if (batch < 0)
     return Error{ErrorCode::kInvalidInput, "a batch of " + std::to_string(batch) + " samples cannot be"};
   EVENKEEL_ASSIGN(const std::uint64_t bucket, bucket_bytes(options.bucket_mib));
-  const Graph forward = fuse_linear_relu(graph);
-  EVENKEEL_ASSIGN(const Graph training, differentiate(forward, PlanMode::kTraining));
-  EVENKEEL_ASSIGN(const Graph whole, differentiate(forward, mode));
+  const auto observed = [&options](const char* pass, Graph passed) {
+    if (options.on_pass) options.on_pass(pass, passed);
+    return passed;
+  };
+  const Graph summed = observed("fuse_batch_norm_add", fuse_batch_norm_add(observed("model", graph)));
+  const Graph forward = observed("fuse_relu", fuse_relu(summed));
+  EVENKEEL_ASSIGN(const Graph training, differentiate(forward, PlanMode::kTraining, options.label_smoothing));
+  Graph whole = training;
+  if (mode == PlanMode::kEvaluation) {
+    EVENKEEL_ASSIGN(whole, differentiate(forward, mode));
+  }
+  if (options.on_pass) options.on_pass("differentiate", whole);
   Plan plan;
   plan.mode = mode;
   plan.batch = batch;
   plan.optimizer_slots = options.optimizer_slots;
+  plan.statistics_mode = options.statistics;
+  plan.group =
+      options.statistics == StatisticsMode::kGhost ? std::max<std::int64_t>(1, options.group) : batch;
   plan.input = whole.input;
   plan.logits = whole.logits;
   EVENKEEL_ASSIGN(plan.input_features, element_count(whole.at(whole.input).shape, 1));
@@ -200,7 +221,8 @@ Result<Plan> compile_plan(const Graph& graph, std::int64_t batch, PlanMode mode,
   copy_steps(whole, plan);
   EVENKEEL_TRY(lay_out_parameters(forward, training, plan));
   place_gradients(whole, plan);
-  plan.activation_bytes = plan_internal::place_activations(plan);
+  lay_out_statistics(forward, whole, plan);
+  plan.activation_bytes = plan_internal::place_activations(plan, options.keep_all);
   plan.arena_bytes[index(Arena::kActivations)] = plan.activation_bytes;
   if (mode == PlanMode::kTraining) plan.buckets = plan_internal::cut_buckets(plan, bucket);
   return plan;

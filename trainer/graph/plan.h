@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,13 @@
 
 namespace evenkeel::trainer {
 
-// One allocation each, kArenaAlignment bytes. Arenas 1, 3 and every slot of 4 have one common layout: a
+// One allocation each, kArenaAlignment bytes. Arenas 1, 3 and every slot of 4 begin with one common layout: a
 // parameter, its gradient and its optimizer state lie at the same offset, in the order in which backward
 // completes the gradients. So the optimizer is one pass, and every bucket is a slice.
 enum class Arena {
-  kParameters = 0,   // 1: fp32 master
+  kParameters = 0,   // 1: fp32 master; behind the parameters the running statistics
   kComputeCopy = 1,  // 2: low-precision copy; empty in fp32
-  kGradients = 2,    // 3
+  kGradients = 2,    // 3; behind the gradients the sums that the running statistics follow
   kOptimizer = 3,    // 4: slots x the common layout
   kActivations = 4,  // 5: activations by liveness, then the workspace
   kExternal = 5,     // the caller's memory (the features)
@@ -30,9 +31,19 @@ inline constexpr int kArenaCount = 5;
 inline constexpr std::uint64_t kArenaAlignment = 64;
 inline constexpr std::uint64_t kDefaultBucketBytes = std::uint64_t{1} << 20;
 
+// Over which samples batch normalisation takes its statistics. kGhost: fixed groups of consecutive samples,
+// the last may be short. kLocal: the local batch. kSync: the batches of all ranks.
+enum class StatisticsMode { kGhost, kLocal, kSync };
+
 struct PlanOptions {
   double bucket_mib = 0;    // 0 = kDefaultBucketBytes
   int optimizer_slots = 1;  // fp32 values of state for each parameter (trainer/optim: Optimizer::slots())
+  StatisticsMode statistics = StatisticsMode::kGhost;
+  std::int64_t group = 16;     // kGhost: samples
+  double label_smoothing = 0;  // training plans
+  bool keep_all = false;  // every tensor keeps its own memory to the end: for tests that look at all of them
+  // Told the graph after each pass ("fuse_relu"); may be empty.
+  std::function<void(const char* pass, const Graph& graph)> on_pass = {};
 };
 
 struct PlanTensor {
@@ -53,7 +64,7 @@ struct PlanStep {
   Phase phase = Phase::kForward;
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
-  bool fused_relu = false;
+  OpAttributes attributes;
   std::int64_t flop = 0;
   std::int64_t moved_bytes = 0;  // read and written, each tensor once
 };
@@ -72,6 +83,18 @@ struct PlanParameter {
   std::int64_t fan_out = 0;
 };
 
+// Running mean and variance of one batch normalisation, and the sums of a step that they follow.
+struct PlanStatistic {
+  std::string layer;
+  std::int64_t channels = 0;
+  double momentum = 0;                     // share of the new
+  std::uint64_t mean_offset_elements = 0;  // in arena 1; (channels)
+  std::uint64_t variance_offset_elements = 0;
+  // In arena 3; (2 * channels + 2): n * mean, n * variance, n of the means, n of the variances, over all
+  // groups.
+  std::uint64_t sums_offset_elements = 0;
+};
+
 // A slice of arena 3 (and of nothing else), padding included: padding is zero on every rank.
 struct Bucket {
   std::uint64_t offset_elements = 0;
@@ -86,20 +109,24 @@ struct Plan {
   std::int64_t classes = 0;         // width of the logits
   TensorId input = kNoTensor;
   TensorId logits = kNoTensor;
+  StatisticsMode statistics_mode = StatisticsMode::kGhost;
+  std::int64_t group = 0;  // samples that share batch statistics; the batch itself where not kGhost
   std::vector<PlanTensor> tensors;
   std::vector<PlanStep> steps;
   int backward_begin = 0;  // index of the first backward step; steps.size() if none
   std::vector<PlanParameter> parameters;
-  std::vector<Bucket> buckets;  // in the order of completion; empty in an evaluation plan
+  std::vector<PlanStatistic> statistics;  // in the order of the model
+  std::vector<Bucket> buckets;            // in the order of completion; empty in an evaluation plan
   std::array<std::uint64_t, kArenaCount> arena_bytes{};
   std::uint64_t activation_bytes = 0;  // part of arena 5
   std::uint64_t workspace_bytes = 0;   // part of arena 5, behind the activations; filled in by the backend
   int optimizer_slots = 0;
-  std::int64_t flop = 0;         // of one step
-  std::int64_t moved_bytes = 0;  // of one step, each operator reading and writing its tensors once
+  std::uint64_t layout_elements = 0;  // of the common layout, padding included
+  std::int64_t flop = 0;              // of one step
+  std::int64_t moved_bytes = 0;       // of one step, each operator reading and writing its tensors once
 
   std::int64_t parameter_count() const;  // without padding
-  std::uint64_t common_layout_elements() const { return arena_bytes[0] / sizeof(float); }
+  std::uint64_t common_layout_elements() const { return layout_elements; }
   std::uint64_t total_bytes() const;
 };
 

@@ -16,7 +16,7 @@ std::vector<Bucket> slices_by_step(const Plan& plan) {
     slice.offset_elements = slices.empty() ? 0 : slices.back().offset_elements + slices.back().elements;
     for (const TensorId id : plan.steps[s].outputs) {
       const PlanTensor& t = plan.tensors[static_cast<std::size_t>(id)];
-      if (t.arena == Arena::kGradients) slice.elements += align_up(t.size_bytes) / sizeof(float);
+      if (t.role == TensorRole::kParameterGradient) slice.elements += align_up(t.size_bytes) / sizeof(float);
     }
     if (slice.elements > 0) slices.push_back(slice);
   }
@@ -52,6 +52,14 @@ std::vector<Bucket> cut_buckets(const Plan& plan, std::uint64_t bucket_bytes) {
     open = {};
   }
   if (open.elements > 0) append_pieces(open, limit, buckets);
+  const std::uint64_t statistics =
+      plan.arena_bytes[static_cast<std::size_t>(Arena::kGradients)] / sizeof(float) - plan.layout_elements;
+  // The sums of the running statistics travel last: they are complete long before, and nothing waits for
+  // them.
+  if (statistics > 0) {
+    append_pieces({plan.layout_elements, statistics, static_cast<int>(plan.steps.size()) - 1}, limit,
+                  buckets);
+  }
   return buckets;
 }
 

@@ -1,6 +1,7 @@
 #include "trainer/graph/plan_hash.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/hash.h"
 
@@ -9,6 +10,30 @@ namespace {
 
 std::string parameter_text(const PlanParameter& p) {
   return " " + p.name + " " + to_text(p.shape) + " @" + std::to_string(p.offset_elements);
+}
+
+// What changes the numbers an operator computes.
+std::string attributes_text(const PlanStep& step) {
+  const OpAttributes& a = step.attributes;
+  const Window& w = a.window;
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", value);
+    return std::string(text);
+  };
+  std::string text;
+  if (step.op == OpKind::kConv2d || step.op == OpKind::kMaxPool || step.op == OpKind::kAvgPool ||
+      step.op == OpKind::kShortcut) {
+    for (const std::int64_t value : {w.height, w.width, w.stride_h, w.stride_w, w.pad_top, w.pad_left,
+                                     w.pad_bottom, w.pad_right, w.dilation_h, w.dilation_w, a.groups})
+      text += (text.empty() ? " window " : ",") + std::to_string(value);
+  }
+  if (step.op == OpKind::kBatchNorm) text += " eps " + number(a.epsilon) + " momentum " + number(a.momentum);
+  if (step.op == OpKind::kDropout) text += " rate " + number(a.rate);
+  if (a.label_smoothing > 0) text += " smoothing " + number(a.label_smoothing);
+  if (a.residual) text += " +Add";
+  if (a.relu) text += " +Relu";
+  return text;
 }
 
 LayerHash& entry(std::vector<LayerHash>& layers, const std::string& layer) {
@@ -25,7 +50,7 @@ std::vector<LayerHash> layer_hashes(const Plan& plan) {
     if (step.phase == Phase::kBackward) continue;  // follows from the forward operators
     LayerHash& layer = entry(layers, step.layer);
     layer.summary += (layer.summary.empty() ? "" : "; ") + std::string(op_name(step.op));
-    if (step.fused_relu) layer.summary += " +Relu";
+    layer.summary += attributes_text(step);
     for (const TensorId id : step.inputs) {
       const auto p = std::ranges::find(plan.parameters, id, &PlanParameter::tensor);
       if (p != plan.parameters.end()) layer.summary += parameter_text(*p);
@@ -34,6 +59,12 @@ std::vector<LayerHash> layer_hashes(const Plan& plan) {
       layer.summary += " of " + std::to_string(plan.classes) + " classes";
     if (step.op == OpKind::kFlatten)
       layer.summary += " of " + std::to_string(plan.input_features) + " features";
+  }
+  if (!plan.statistics.empty()) {
+    entry(layers, "statistics").summary = plan.statistics_mode == StatisticsMode::kGhost
+                                              ? "Ghost " + std::to_string(plan.group)
+                                          : plan.statistics_mode == StatisticsMode::kLocal ? "Local"
+                                                                                           : "Sync";
   }
   LayerHash& buckets = entry(layers, "buckets");
   for (const Bucket& b : plan.buckets) {

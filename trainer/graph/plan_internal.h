@@ -1,5 +1,5 @@
-// The stages of compile_plan(), one file each: liveness of arena 5, buckets of arena 3. Nobody else includes
-// this.
+// The stages of compile_plan(), one file each: cost of a step, liveness of arena 5, buckets of arena 3.
+// Nobody else includes this.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,14 @@ inline std::uint64_t align_up(std::uint64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
+bool is_view(OpKind op);  // moves nothing: its output lies where its input lies
+std::int64_t flop_of(const Plan& plan, const PlanStep& step);
+std::int64_t bytes_of(const Plan& plan, const PlanStep& step);  // read and written, each tensor once
+
 // Fills first_step, last_step, shares_with and the offsets of the tensors in arena 5; returns the bytes it
 // needs.
-std::uint64_t place_activations(Plan& plan);
+// keep_all as in PlanOptions.
+std::uint64_t place_activations(Plan& plan, bool keep_all);
 
 // Cuts arena 3. bucket_bytes > 0. The first bucket is small: its all-reduce starts, and shows a slow peer,
 // early.

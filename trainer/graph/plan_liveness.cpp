@@ -34,23 +34,30 @@ void find_lifetimes(Plan& plan) {
   }
 }
 
-// The input that the step's output may take the place of: which one is a matter of the operator alone.
-TensorId reusable_input(const PlanStep& step) {
+// Inputs whose place an output may take, best first: a matter of the operator alone. Each of them reads and
+// writes element by element, or has read everything before it writes.
+std::vector<TensorId> reusable_inputs(const PlanStep& step, std::size_t output) {
   switch (step.op) {
     case OpKind::kFlatten:
+    case OpKind::kReshape:
     case OpKind::kReshapeBackward:
     case OpKind::kRelu:
+    case OpKind::kDropout:
+    case OpKind::kDropoutBackward:
+    case OpKind::kBatchNormInference:
     case OpKind::kSoftmaxCrossEntropy:
-      return step.inputs[0];
+      return {step.inputs[0]};
+    case OpKind::kAdd:
+      return {step.inputs[0], step.inputs[1]};
     case OpKind::kReluBackward:
-      return step.inputs[1];
+      return {step.inputs[1]};
+    case OpKind::kBatchNormBackward:
+      // The masked gradient (output 3) is written first, over dy; dx then over x.
+      if (output == 3) return {step.inputs[4]};
+      return output == 0 ? std::vector<TensorId>{step.inputs[0]} : std::vector<TensorId>{};
     default:
-      return kNoTensor;
+      return {};
   }
-}
-
-bool is_view(OpKind op) {
-  return op == OpKind::kFlatten || op == OpKind::kReshapeBackward;
 }
 
 TensorId root_of(const Plan& plan, TensorId id) {
@@ -61,19 +68,31 @@ TensorId root_of(const Plan& plan, TensorId id) {
 }
 
 // Views always share; in-place operators only where nobody reads the old content later, and never in the
-// caller's memory.
-void share(Plan& plan) {
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlanStep& step = plan.steps[s];
-    const TensorId input = reusable_input(step);
-    if (input == kNoTensor || step.outputs.empty()) continue;
-    PlanTensor& root = tensor_of(plan, root_of(plan, input));
-    PlanTensor& output = tensor_of(plan, step.outputs[0]);
+// caller's memory. `taken`: roots that another output of the same step has taken already.
+void share_output(Plan& plan, std::size_t s, std::size_t index, bool views_only,
+                  std::vector<TensorId>& taken) {
+  const PlanStep& step = plan.steps[s];
+  PlanTensor& output = tensor_of(plan, step.outputs[index]);
+  if (output.arena != Arena::kActivations) return;
+  for (const TensorId input : reusable_inputs(step, index)) {
+    const TensorId root_id = root_of(plan, input);
+    PlanTensor& root = tensor_of(plan, root_id);
     const bool dead_after = root.last_step <= static_cast<int>(s) && root.arena == Arena::kActivations;
-    if (!is_view(step.op) && !dead_after) continue;
+    if (std::ranges::find(taken, root_id) != taken.end()) continue;
+    if (!is_view(step.op) && (views_only || !dead_after || root.size_bytes != output.size_bytes)) continue;
+    taken.push_back(root_id);
     output.shares_with = input;
     output.arena = root.arena;
     root.last_step = std::max(root.last_step, output.last_step);
+    return;
+  }
+}
+
+void share(Plan& plan, bool views_only) {
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    std::vector<TensorId> taken;
+    for (std::size_t index = 0; index < plan.steps[s].outputs.size(); ++index)
+      share_output(plan, s, index, views_only, taken);
   }
 }
 
@@ -107,12 +126,13 @@ std::uint64_t best_offset(const std::vector<Block>& placed, const Block& block) 
 
 }  // namespace
 
-std::uint64_t place_activations(Plan& plan) {
+std::uint64_t place_activations(Plan& plan, bool keep_all) {
   find_lifetimes(plan);
-  share(plan);
+  share(plan, keep_all);
   std::vector<Block> placed;
   std::uint64_t total = 0;
   for (Block block : blocks_to_place(plan)) {
+    if (keep_all) block.last_step = static_cast<int>(plan.steps.size());
     block.offset = best_offset(placed, block);
     total = std::max(total, block.offset + block.size);
     tensor_of(plan, block.tensor).offset_bytes = block.offset;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "trainer/graph/operators.h"
 #include "trainer/graph/plan_hash.h"
 
 namespace evenkeel::trainer {
@@ -147,7 +148,7 @@ TEST(Plan, relu_is_fused_into_the_linear_before_it) {
   const Plan plan = plan_of(mlp({28, 28}, {512, 512}), 8, PlanMode::kEvaluation);
   int fused = 0;
   for (const PlanStep& step : plan.steps) {
-    fused += step.fused_relu;
+    fused += step.attributes.relu;
     EXPECT_NE(step.op, OpKind::kRelu);
   }
   EXPECT_EQ(fused, 2);

@@ -81,7 +81,10 @@ std::string steps_text(const Plan& plan) {
     const PlanStep& s = plan.steps[i];
     text += line("  %3zu %-8s %-22s %-14s %14lld FLOP %12lld bytes%s", i,
                  s.phase == Phase::kForward ? "forward" : "backward", op_name(s.op), s.layer.c_str(),
-                 ll(s.flop), ll(s.moved_bytes), s.fused_relu ? "  +ReLU" : "");
+                 ll(s.flop), ll(s.moved_bytes),
+                 ((s.attributes.residual ? std::string("  +Add") : std::string()) +
+                  (s.attributes.relu ? "  +ReLU" : ""))
+                     .c_str());
   }
   return text;
 }

@@ -119,6 +119,8 @@ std::map<std::string, std::string> Attempt::environment(const std::string& role,
   env[kEnvTerminationLog] = file(name + ".end");
   env[kEnvMetricsPort] = std::to_string(metrics_ports_[static_cast<std::size_t>(rank + 1)]);
   env[kEnvDataPort] = "0";
+  if (options_.trace && rank >= 0) env[kEnvTrace] = file(name + ".trace");
+  if (options_.micro_batch > 0) env[kEnvMicroBatch] = std::to_string(options_.micro_batch);
   return env;
 }
 
@@ -252,6 +254,13 @@ AttemptEnd Attempt::judge() {
 }
 
 }  // namespace
+
+std::vector<std::string> trace_parts(const AttemptOptions& options) {
+  std::vector<std::string> parts;
+  for (int rank = 0; rank < options.config.ranks; ++rank)
+    parts.push_back(options.directory + "/worker-" + std::to_string(rank) + ".trace");
+  return parts;
+}
 
 Result<AttemptEnd> run_attempt(const AttemptOptions& options) {
   Attempt attempt(options);

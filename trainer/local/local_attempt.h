@@ -23,6 +23,8 @@ struct AttemptOptions {
   contract::TrainerConfig config;
   std::optional<int> metrics_port_base;
   std::map<int, std::string> cgroup_procs;  // by rank: where to enter before the trainer starts
+  bool trace = false;                       // the processes write their parts of a trace: trace_parts()
+  std::int64_t micro_batch = 0;             // samples a rank computes at once; 0: its own choice
   const base::StopSignal* stop = nullptr;
   std::function<void(const contract::JobReport&)> on_report;
 };
@@ -35,6 +37,9 @@ struct AttemptEnd {
   std::string report_error;    // not empty: the coordinator left none that can be read, `report` is the last
                                // that was polled
 };
+
+// Where the workers of an attempt leave their parts.
+std::vector<std::string> trace_parts(const AttemptOptions& options);
 
 // Blocks until all of the attempt's processes have ended. Errors: they could not be started.
 base::Result<AttemptEnd> run_attempt(const AttemptOptions& options);

@@ -8,8 +8,10 @@
 namespace evenkeel::trainer {
 
 struct LocalOptions {
-  std::string manifest;  // file
-  std::string report;    // file; empty: none
+  std::string manifest;                     // file
+  std::string report;                       // file; empty: none
+  std::string trace;                        // file; empty: none
+  std::optional<std::int64_t> micro_batch;  // samples a rank computes at once
   // Over the manifest.
   std::string data;            // dataset.path
   std::string checkpoint_dir;  // checkpoint.path

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/time_text.h"
+#include "base/trace.h"
 #include "contract/exit_codes.h"
 #include "trainer/config/manifest.h"
 #include "trainer/local/cpu_cgroups.h"
@@ -136,7 +137,10 @@ Result<int> LocalRun::run() {
 
 Result<int> LocalRun::run_attempts() {
   while (true) {
-    EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt_options()));
+    const AttemptOptions attempt = attempt_options();
+    EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt));
+    if (attempt.trace)
+      EVENKEEL_TRY(base::merge_traces(base::real_files(), trace_parts(attempt), options_.trace));
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end))
       continue;
     if (!end.report_error.empty())
@@ -198,6 +202,8 @@ AttemptOptions LocalRun::attempt_options() {
   options.config.spec = job_.spec;
   options.metrics_port_base = options_.metrics_port_base;
   options.cgroup_procs = cgroup_procs_;
+  options.trace = !options_.trace.empty();
+  options.micro_batch = options_.micro_batch.value_or(0);
   options.stop = environment_.stop;
   options.on_report = [this](const contract::JobReport& report) { show(report); };
   return options;

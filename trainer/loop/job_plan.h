@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/files.h"
@@ -11,6 +12,13 @@
 
 namespace evenkeel::trainer {
 
-base::Result<std::string> describe_job(base::Files& files, const contract::TrainingJobSpec& spec);
+struct DescribeOptions {
+  std::uint64_t memory_limit_bytes = 0;  // of one rank; 0 = unknown
+  std::string memory_limit_source;
+  bool passes = false;  // print the graph after each pass of the compiler
+};
+
+base::Result<std::string> describe_job(base::Files& files, const contract::TrainingJobSpec& spec,
+                                       const DescribeOptions& options);
 
 }  // namespace evenkeel::trainer

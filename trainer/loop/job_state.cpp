@@ -22,16 +22,20 @@ Status broadcast_numbers(Collective& collective, std::vector<std::int64_t>& numb
 }
 
 Status broadcast_position(Collective& collective, JobPosition& position, OptimizerRestored& optimizer,
-                          int root) {
-  std::vector<std::int64_t> head{position.step, position.epoch, position.cursor,
+                          Replica& replica, int root) {
+  std::vector<std::int64_t> head{position.step,
+                                 position.epoch,
+                                 position.cursor,
                                  static_cast<std::int64_t>(position.consumed.size()),
-                                 optimizer == OptimizerRestored::kYes ? 1 : 0};
+                                 optimizer == OptimizerRestored::kYes ? 1 : 0,
+                                 replica.optimizer_steps()};
   EVENKEEL_TRY(broadcast_numbers(collective, head, root));
   position.step = head[0];
   position.epoch = head[1];
   position.cursor = head[2];
   position.consumed.resize(static_cast<std::size_t>(head[3]));
   optimizer = head[4] == 1 ? OptimizerRestored::kYes : OptimizerRestored::kStartsAnew;
+  replica.set_optimizer_steps(head[5]);
   return broadcast_numbers(collective, position.consumed, root);
 }
 
@@ -51,6 +55,8 @@ Result<Restored> load(base::Files& files, const contract::Membership& membership
   }
   EVENKEEL_ASSIGN(restored.optimizer, std::move(loaded));
   const contract::CheckpointManifest& manifest = own.newest->manifest;
+  // Without state the optimizer begins anew, and so does the count that its bias correction goes by.
+  replica.set_optimizer_steps(restored.optimizer == OptimizerRestored::kYes ? manifest.optimizer_steps : 0);
   restored.position = {manifest.step, manifest.epoch, manifest.cursor, manifest.consumed};
   return restored;
 }
@@ -93,8 +99,8 @@ Result<Restored> restore_state(base::Files& files, const contract::Membership& m
   if (resumes && membership.rank == root) {
     EVENKEEL_ASSIGN(restored, load(files, membership, own, replica));
   }
-  EVENKEEL_TRY(broadcast_position(collective, restored.position, restored.optimizer, root));
-  EVENKEEL_TRY(collective.broadcast(replica.engine().parameters(), root));
+  EVENKEEL_TRY(broadcast_position(collective, restored.position, restored.optimizer, replica, root));
+  EVENKEEL_TRY(collective.broadcast(replica.engine().parameter_arena(), root));
   EVENKEEL_TRY(collective.broadcast(replica.engine().optimizer_state(), root));
   if (restored.position.step != membership.restore_step) {
     return Error{ErrorCode::kMismatch,
@@ -114,6 +120,7 @@ contract::CheckpointManifest make_manifest(const CheckpointIdentity& identity, c
   manifest.cursor = position.cursor;
   manifest.samples = position.samples();
   manifest.consumed = position.consumed;
+  manifest.optimizer_steps = replica.optimizer_steps();
   manifest.seed = replica.spec().training.seed;
   manifest.shuffle_seed = replica.spec().dataset.shuffle_seed;
   manifest.ranks = replica.spec().ranks();

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 #include "base/hash.h"
+#include "contract/job/sample_groups.h"
+#include "trainer/coordinator/shares.h"
 #include "trainer/model/initializer.h"
 #include "trainer/model/model.h"
 #include "trainer/optim/finite.h"
 #include "trainer/optim/learning_rate.h"
+#include "trainer/optim/running_statistics.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -17,9 +21,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::Status;
-
-// Evaluation has no gradients to keep: a batch large enough for full speed, small enough for a small arena.
-constexpr std::int64_t kEvaluationBatch = 256;
+using contract::LossNormalization;
 
 std::string_view bytes_of(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
@@ -29,48 +31,114 @@ Status check_supported(const contract::DatasetSpec& dataset) {
   if (dataset.sharding == contract::ShardingPolicy::kAuto ||
       dataset.sharding == contract::ShardingPolicy::kRecord)
     return {};
-  return Error{
-      ErrorCode::kUnsupported,
-      "spec.dataset.sharding.policy: only Auto and Record are there for format idx (one file, indexable)"};
+  return Error{ErrorCode::kUnsupported,
+               "spec.dataset.sharding.policy: only Auto and Record are there; every format is indexable"};
+}
+
+// What is read ahead must not crowd out the model.
+std::size_t ranges_ahead(std::uint64_t bytes_of_a_share) {
+  constexpr std::uint64_t kGenerous = std::uint64_t{64} << 20;
+  return bytes_of_a_share <= kGenerous ? 4 : 2;
+}
+
+void count_confusion(std::span<const std::int32_t> labels, std::span<const float> logits,
+                     std::int64_t classes, std::vector<std::int64_t>& confusion) {
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    if (labels[n] < 0) continue;
+    const auto row = logits.subspan(n * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes));
+    const auto taken_for = std::ranges::max_element(row) - row.begin();
+    ++confusion[static_cast<std::size_t>(labels[n] * classes + taken_for)];
+  }
+}
+
+void add(std::span<float> to, std::span<const float> from) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
 }  // namespace
 
-std::int64_t largest_share(const contract::TrainingJobSpec& spec, std::int64_t train_samples) {
-  const std::int64_t batch = std::min(spec.global_batch(), train_samples);
-  return (batch + spec.ranks() - 1) / spec.ranks();
-}
-
 Result<std::unique_ptr<Replica>> Replica::make(base::Files& files, const contract::TrainingJobSpec& spec,
                                                const ReplicaOptions& options) {
   EVENKEEL_TRY(check_supported(spec.dataset));
-  EVENKEEL_ASSIGN(DatasetPair data, load_dataset(files, spec.dataset, output_classes(spec.model)));
+  EVENKEEL_ASSIGN(SplitPair data, open_dataset(files, spec.dataset, output_classes(spec.model)));
   std::unique_ptr<Replica> replica(new Replica(spec, std::move(data)));
-  EVENKEEL_TRY(replica->build(options));
+  EVENKEEL_TRY(replica->build(files, options));
   return replica;
 }
 
-Status Replica::build(const ReplicaOptions& options) {
-  EVENKEEL_ASSIGN(Graph graph, build_model(spec_.model, data_.train.sample_shape, data_.train.num_classes));
-  EVENKEEL_ASSIGN(const std::unique_ptr<Optimizer> probe, make_optimizer(spec_.training.optimizer, nullptr));
-  EngineOptions engine;
-  engine.threads = options.threads;
-  engine.plan = {spec_.strategy.bucket_mib, probe->slots()};
-  engine.memory_limit_bytes = options.memory_limit_bytes;
-  engine.memory_limit_source = options.memory_limit_source;
-  engine.other_bytes = data_.train.image_bytes.size() + (data_.eval ? data_.eval->image_bytes.size() : 0);
-  EVENKEEL_ASSIGN(engine_,
-                  Engine::create(std::move(graph), largest_share(spec_, data_.train.samples), engine));
+Status Replica::build(base::Files& files, const ReplicaOptions& options) {
+  EVENKEEL_ASSIGN(ModelSetup setup, set_up_model(spec_, train()));
+  EVENKEEL_TRY(create_engine(std::move(setup), options));
   EVENKEEL_ASSIGN(optimizer_, make_optimizer(spec_.training.optimizer, &engine_->plan()));
   layers_ = trainer::layer_hashes(engine_->plan());
-  initialize_parameters(engine_->plan(), spec_.training.seed, engine_->parameters());
+  initialize_parameters(engine_->plan(), spec_.training.seed, engine_->parameter_arena());
+  if (!spec_.model.init_from.empty()) {
+    EVENKEEL_ASSIGN(init_from_, load_initial_weights(files, spec_.model.init_from, spec_.model.init_from_skip,
+                                                     weights()));
+  }
+  return create_readers(options);
+}
 
-  EVENKEEL_ASSIGN(BatchReader reader,
-                  BatchReader::make(data_.train, spec_.dataset.mean, spec_.dataset.stddev));
-  train_reader_ = std::make_unique<BatchReader>(std::move(reader));
-  if (!data_.eval) return {};
-  EVENKEEL_ASSIGN(BatchReader eval, BatchReader::make(*data_.eval, spec_.dataset.mean, spec_.dataset.stddev));
-  eval_reader_ = std::make_unique<BatchReader>(std::move(eval));
+Status Replica::create_engine(ModelSetup setup, const ReplicaOptions& options) {
+  const std::int64_t share = largest_share(spec_, train().samples);
+  const std::int64_t granule = contract::share_granule(spec_);
+  MemoryBudget budget{options.memory_limit_bytes, options.memory_limit_source, data_.resident_bytes()};
+  EVENKEEL_ASSIGN(micro_batch_, options.micro_batch > 0
+                                    ? Result<std::int64_t>(std::min(share, options.micro_batch))
+                                    : choose_micro_batch(setup, share, granule, budget));
+  if (micro_batch_ < share && setup.plan.statistics == StatisticsMode::kSync &&
+      contract::has_batch_norm(spec_.model)) {
+    return Error{ErrorCode::kUnsupported,
+                 "batchNorm.statistics Sync needs the whole share of a rank at once, but " +
+                     std::to_string(share) + " samples do not fit into memory: use Ghost"};
+  }
+  EVENKEEL_ASSIGN(evaluation_batch_, choose_evaluation_batch(setup, micro_batch_));
+  EngineOptions engine;
+  engine.threads = options.threads;
+  engine.plan = setup.plan;
+  engine.memory_limit_bytes = options.memory_limit_bytes;
+  engine.memory_limit_source = options.memory_limit_source;
+  engine.other_bytes = budget.other_bytes;
+  EVENKEEL_ASSIGN(engine_, Engine::create(std::move(setup.graph), micro_batch_, engine));
+  return compile_known_batches();
+}
+
+// A plan takes a while to compile: all sizes that the shares of an epoch will have are ready before the first
+// step.
+Status Replica::compile_known_batches() {
+  const std::int64_t samples = train().samples, batch = spec_.global_batch();
+  const std::int64_t steps = (samples + batch - 1) / batch;
+  std::set<std::int64_t> sizes;
+  const auto add_step = [&](std::int64_t step) {
+    const std::int64_t size = std::min(batch, samples - step * batch);
+    for (const std::int64_t share :
+         balanced_shares(size, spec_.ranks(), step, contract::share_granule(spec_))) {
+      if (share >= micro_batch_) sizes.insert(micro_batch_);
+      sizes.insert(share % micro_batch_);
+    }
+  };
+  for (std::int64_t step = 0; step < std::min<std::int64_t>(steps, spec_.ranks()); ++step) add_step(step);
+  add_step(steps - 1);
+  for (const std::int64_t size : sizes) EVENKEEL_TRY(engine_->executor(size, PlanMode::kTraining));
+  return {};
+}
+
+Status Replica::create_readers(const ReplicaOptions& options) {
+  ReaderOptions reader;
+  reader.threads = options.data_threads;
+  reader.seed = spec_.training.seed;
+  if (data_.eval) {
+    EVENKEEL_ASSIGN(eval_reader_, BatchReader::make(*data_.eval, spec_.dataset, reader));
+  }
+  reader.augment = true;
+  EVENKEEL_ASSIGN(train_reader_, BatchReader::make(*data_.train, spec_.dataset, reader));
+  PrefetchOptions prefetch;
+  prefetch.shuffle = spec_.dataset.shuffle ? Shuffle::kOn : Shuffle::kOff;
+  prefetch.shuffle_seed = spec_.dataset.shuffle_seed;
+  prefetch.max_ranges = ranges_ahead(
+      static_cast<std::uint64_t>(largest_share(spec_, train().samples) * engine_->plan().input_features) *
+      sizeof(float));
+  prefetcher_ = Prefetcher::start(*train_reader_, prefetch);
   return {};
 }
 
@@ -89,7 +157,15 @@ std::vector<TensorView> Replica::views(std::span<float> arena, const std::string
 }
 
 std::vector<TensorView> Replica::weights() {
-  return views(engine_->parameters(), "");
+  std::vector<TensorView> result = views(engine_->parameters(), "");
+  for (const PlanStatistic& s : engine_->plan().statistics) {
+    const auto view = [&](std::uint64_t offset) {
+      return engine_->parameter_arena().subspan(offset, static_cast<std::size_t>(s.channels));
+    };
+    result.push_back({s.layer + ".running_mean", {s.channels}, view(s.mean_offset_elements)});
+    result.push_back({s.layer + ".running_var", {s.channels}, view(s.variance_offset_elements)});
+  }
+  return result;
 }
 
 std::vector<TensorView> Replica::optimizer_state() {
@@ -105,60 +181,147 @@ std::vector<TensorView> Replica::optimizer_state() {
 }
 
 std::string Replica::parameter_hash() {
-  return base::sha256_hex(base::sha256_hex(bytes_of(engine_->parameters())) +
+  return base::sha256_hex(base::sha256_hex(bytes_of(engine_->parameter_arena())) +
                           base::sha256_hex(bytes_of(engine_->optimizer_state())));
 }
 
-BatchTaken Replica::read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
-  const Shuffle shuffle = spec_.dataset.shuffle ? Shuffle::kOn : Shuffle::kOff;
-  const EpochOrder order(static_cast<std::uint64_t>(data_.train.samples), shuffle, spec_.dataset.shuffle_seed,
-                         static_cast<std::uint64_t>(epoch));
-  return train_reader_->read(order, begin, end, batch_);
+void Replica::join(Collective& collective) {
+  if (engine_->plan().statistics_mode != StatisticsMode::kSync || engine_->plan().statistics.empty()) return;
+  constexpr std::uint32_t kStatisticsBucket = 0xFFFF;  // in no plan: an exchange never meets a gradient
+  engine_->set_statistics_exchange(
+      [&collective](std::span<double> values) { return collective.all_reduce(values, kStatisticsBucket); });
 }
 
-Result<StepSums> Replica::forward() {
-  EVENKEEL_ASSIGN(executor_, engine_->executor(batch_.samples(), PlanMode::kTraining));
-  const LossSums sums = executor_->forward(batch_.features, batch_.labels);
+void Replica::expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
+  if (begin < end) (void)prefetcher_->hint(static_cast<std::uint64_t>(epoch), begin, end);
+}
+
+Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
+  epoch_ = epoch;
+  taken_ = {};
+  if (begin == end) {
+    batch_.clear();
+    return taken_;
+  }
+  EVENKEEL_ASSIGN(taken_, prefetcher_->take(static_cast<std::uint64_t>(epoch), begin, end, batch_));
+  return taken_;
+}
+
+int Replica::micro_batches() const {
+  return static_cast<int>(std::max<std::int64_t>(1, (batch_.samples() + micro_batch_ - 1) / micro_batch_));
+}
+
+StepInput Replica::input_of(int micro) const {
+  const auto begin = static_cast<std::size_t>(micro * micro_batch_);
+  const std::size_t count = std::min(static_cast<std::size_t>(micro_batch_), batch_.labels.size() - begin);
+  const auto features = static_cast<std::size_t>(engine_->plan().input_features);
+  StepInput input;
+  input.features = std::span(batch_.features).subspan(begin * features, count * features);
+  input.labels = std::span(batch_.labels).subspan(begin, count);
+  input.ids = std::span(batch_.ids).subspan(begin, count);
+  input.epoch = static_cast<std::uint64_t>(epoch_);
+  input.seed = spec_.training.seed;
+  // The mean of this rank's samples, as Keras and DDP have it; the division by the ranks comes with the
+  // update.
+  if (spec_.training.loss_normalization == LossNormalization::kPerReplicaMean && taken_.consumed > 0)
+    input.gradient_scale = static_cast<float>(1.0 / static_cast<double>(taken_.consumed));
+  return input;
+}
+
+Result<StepSums> Replica::forward(int micro) {
+  const StepInput input = input_of(micro);
+  EVENKEEL_ASSIGN(executor_,
+                  engine_->executor(static_cast<std::int64_t>(input.labels.size()), PlanMode::kTraining));
+  EVENKEEL_ASSIGN(const LossSums sums, executor_->forward(input));
   return StepSums{sums.loss, sums.count, sums.correct};
 }
 
-void Replica::backward(GradientReduction& reduction) {
-  executor_->backward([&reduction](int bucket) { reduction.on_bucket_ready(bucket); });
+// Buckets are ready with the last micro-batch, each as soon as what was kept of the others is added.
+Status Replica::backward(int micro, GradientReduction& reduction) {
+  const bool last = micro + 1 == micro_batches();
+  if (!last) {
+    EVENKEEL_TRY(executor_->backward(nullptr));
+    keep_gradients(micro);
+    return {};
+  }
+  return executor_->backward([&](int index) {
+    if (micro > 0) {
+      const Bucket& bucket = engine_->plan().buckets[static_cast<std::size_t>(index)];
+      add(engine_->gradient_arena().subspan(bucket.offset_elements, bucket.elements),
+          std::span<const float>(kept_gradients_).subspan(bucket.offset_elements, bucket.elements));
+    }
+    reduction.on_bucket_ready(index);
+  });
+}
+
+void Replica::keep_gradients(int micro) {
+  const std::span<const float> gradients = engine_->gradient_arena();
+  if (micro == 0) {
+    kept_gradients_.assign(gradients.begin(), gradients.end());
+  } else {
+    add(kept_gradients_, gradients);
+  }
+}
+
+double Replica::divisor(const ReducedSums& sums) const {
+  switch (spec_.training.loss_normalization) {
+    case LossNormalization::kConstantGlobal:
+      return static_cast<double>(spec_.global_batch());
+    case LossNormalization::kPerReplicaMean:
+      return static_cast<double>(spec_.ranks());
+    case LossNormalization::kActualGlobal:
+      break;
+  }
+  return static_cast<double>(sums.count);
 }
 
 Result<Replica::Applied> Replica::apply(const contract::StepPlan& plan, const ReducedSums& sums) {
   EVENKEEL_TRY(check_loss(sums.loss, plan.step));
   EVENKEEL_TRY(check_gradients(engine_->plan(), engine_->gradients(), plan.step));
   Applied applied;
-  const std::int64_t before = plan.epoch * data_.train.samples + plan.cuts.front();
-  const double position = std::min(1.0, static_cast<double>(before) / static_cast<double>(planned_samples()));
-  EVENKEEL_ASSIGN(applied.learning_rate,
-                  learning_rate(spec_.training, spec_.global_batch(), spec_.global_batch(), position));
-  if (sums.count > 0) {
-    applied.gradient_norm = std::sqrt(squared_norm(engine_->gradients())) / static_cast<double>(sums.count);
-  }
-  optimizer_->step(engine_->parameters(), engine_->gradients(), engine_->optimizer_state(),
-                   {applied.learning_rate, static_cast<double>(sums.count)});
+  RatePosition position;
+  position.samples_done = plan.epoch * train().samples + plan.cuts.front();
+  position.step_samples = plan.planned();
+  position.samples_planned = planned_samples();
+  position.train_samples = train().samples;
+  position.global_batch = position.global_batch_at_creation = spec_.global_batch();
+  EVENKEEL_ASSIGN(applied.learning_rate, learning_rate(spec_.training, position));
+  if (sums.count == 0) return applied;  // every record of the step was bad: nothing was learned
+  const double squared = squared_norm(engine_->gradients());
+  UpdateArgs update;
+  update.learning_rate = applied.learning_rate;
+  update.count = divisor(sums);
+  update.gradient_scale = clip_scale(squared, update.count, spec_.training.gradient_clip_norm);
+  update.step = ++optimizer_steps_;
+  applied.gradient_norm = std::sqrt(squared) / update.count;
+  optimizer_->step(engine_->parameters(), engine_->gradients(), engine_->optimizer_state(), update);
+  update_running_statistics(engine_->plan(), engine_->parameter_arena(), engine_->gradient_arena());
   return applied;
 }
 
 Result<EvaluationSums> Replica::evaluate(std::int64_t begin, std::int64_t end) {
   EvaluationSums total;
+  const std::int64_t classes = engine_->plan().classes;
+  if (spec_.training.confusion_matrix) total.confusion.resize(static_cast<std::size_t>(classes * classes));
+  if (begin == end) return total;  // also where there is no evaluation set
   HostBatch batch;
-  const EpochOrder order(static_cast<std::uint64_t>(data_.eval->samples), Shuffle::kOff, 0, 0);
+  const EpochOrder order(static_cast<std::uint64_t>(data_.eval->info().samples), Shuffle::kOff, 0, 0);
   for (std::int64_t at = begin; at < end; at += batch.samples()) {
-    (void)eval_reader_->read(order, at, std::min(end, at + kEvaluationBatch), batch);
+    EVENKEEL_TRY(eval_reader_->read(order, 0, at, std::min(end, at + evaluation_batch_), batch));
     EVENKEEL_ASSIGN(Executor* const executor, engine_->executor(batch.samples(), PlanMode::kEvaluation));
-    const LossSums sums = executor->forward(batch.features, batch.labels);
+    EVENKEEL_ASSIGN(const LossSums sums,
+                    executor->forward({.features = batch.features, .labels = batch.labels}));
     total.loss += sums.loss;
     total.correct += sums.correct;
     total.samples += sums.count;
+    if (!total.confusion.empty())
+      count_confusion(batch.labels, executor->tensor(executor->plan().logits), classes, total.confusion);
   }
   return total;
 }
 
 std::int64_t Replica::planned_samples() const {
-  const std::int64_t samples = data_.train.samples;
+  const std::int64_t samples = train().samples;
   if (spec_.training.epochs) return *spec_.training.epochs * samples;
   const std::int64_t steps_per_epoch = (samples + spec_.global_batch() - 1) / spec_.global_batch();
   const std::int64_t rest = *spec_.training.steps % steps_per_epoch;

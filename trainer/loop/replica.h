@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,19 +14,25 @@
 #include "contract/job/spec.h"
 #include "contract/messages.h"
 #include "trainer/backend/cpu/engine.h"
+#include "trainer/checkpoint/init_from.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/data/batch.h"
-#include "trainer/data/idx_reader.h"
+#include "trainer/data/open_dataset.h"
+#include "trainer/data/prefetch.h"
 #include "trainer/graph/plan_hash.h"
+#include "trainer/loop/model_setup.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/strategy/gradient_reduction.h"
 
 namespace evenkeel::trainer {
 
 struct ReplicaOptions {
-  int threads = 1;
+  int threads = 1;                       // that compute
+  int data_threads = 1;                  // that decode the records of a batch
   std::uint64_t memory_limit_bytes = 0;  // 0 = unknown
   std::string memory_limit_source;
+  std::int64_t micro_batch =
+      0;  // samples computed at once, whole granules; 0 = the share, or what fits into memory
 };
 
 class Replica {
@@ -36,8 +43,13 @@ class Replica {
                                                      const ReplicaOptions& options);
 
   const contract::TrainingJobSpec& spec() const { return spec_; }
-  const Dataset& train() const { return data_.train; }
-  std::int64_t eval_samples() const { return data_.eval ? data_.eval->samples : 0; }
+  const SplitInfo& train() const { return data_.train->info(); }
+  std::int64_t eval_samples() const { return data_.eval ? data_.eval->info().samples : 0; }
+  // Records of the training split that were bad from the start and are skipped.
+  std::int64_t skipped_records() const { return static_cast<std::int64_t>(data_.train->known_bad().size()); }
+  std::int64_t micro_batch() const { return micro_batch_; }
+  // What model.initFrom gave, if it was asked for.
+  const std::optional<InitFromReport>& init_from() const { return init_from_; }
   Engine& engine() { return *engine_; }
   const std::vector<LayerHash>& layer_hashes() const { return layers_; }
   std::string plan_hash() const;
@@ -47,10 +59,21 @@ class Replica {
   // Of weights and optimizer state: equal on all ranks at every step boundary.
   std::string parameter_hash();
 
-  // One training step, in this order; each on the share that was read.
-  BatchTaken read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
-  base::Result<StepSums> forward();
-  void backward(GradientReduction& reduction);
+  // Updates of the weights that the optimizer has made since its state began; goes with the state.
+  std::int64_t optimizer_steps() const { return optimizer_steps_; }
+  void set_optimizer_steps(std::int64_t steps) { optimizer_steps_ = steps; }
+  // Whom Sync statistics are exchanged with; needed anew for each communicator.
+  void join(Collective& collective);
+
+  // A share that will be read soon: read ahead, on a thread of its own.
+  void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
+
+  // One training step, in this order; forward and backward for each micro-batch of the share that was read,
+  // from 0 to micro_batches() - 1. An empty share is one empty micro-batch.
+  base::Result<BatchTaken> read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
+  int micro_batches() const;
+  base::Result<StepSums> forward(int micro);
+  base::Status backward(int micro, GradientReduction& reduction);
   // Gradients are sums over all ranks by now. Error: kNumerical, and the weights are untouched.
   struct Applied {
     double learning_rate = 0;
@@ -65,22 +88,33 @@ class Replica {
   std::int64_t planned_samples() const;
 
  private:
-  Replica(const contract::TrainingJobSpec& spec, DatasetPair data) : spec_(spec), data_(std::move(data)) {}
-  base::Status build(const ReplicaOptions& options);
+  Replica(const contract::TrainingJobSpec& spec, SplitPair data) : spec_(spec), data_(std::move(data)) {}
+  base::Status build(base::Files& files, const ReplicaOptions& options);
+  base::Status create_engine(ModelSetup setup, const ReplicaOptions& options);
+  base::Status compile_known_batches();
+  base::Status create_readers(const ReplicaOptions& options);
+  StepInput input_of(int micro) const;
+  void keep_gradients(int micro);
+  double divisor(const ReducedSums& sums) const;
   std::vector<TensorView> views(std::span<float> arena, const std::string& suffix);
 
   const contract::TrainingJobSpec spec_;
-  const DatasetPair data_;
+  const SplitPair data_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<BatchReader> train_reader_;
-  std::unique_ptr<BatchReader> eval_reader_;
+  std::int64_t optimizer_steps_ = 0;
+  std::int64_t micro_batch_ = 0;
+  std::int64_t evaluation_batch_ = 1;
+  std::optional<BatchReader> train_reader_;
+  std::optional<BatchReader> eval_reader_;
+  std::unique_ptr<Prefetcher> prefetcher_;  // uses train_reader_: goes before it
+  std::optional<InitFromReport> init_from_;
   std::vector<LayerHash> layers_;
   HostBatch batch_;
-  Executor* executor_ = nullptr;  // of the batch
+  BatchTaken taken_;
+  std::int64_t epoch_ = 0;             // of the batch
+  Executor* executor_ = nullptr;       // of the micro-batch
+  std::vector<float> kept_gradients_;  // sums over the micro-batches before the last; as long as arena 3
 };
-
-// The largest share of a step that a rank can be given.
-std::int64_t largest_share(const contract::TrainingJobSpec& spec, std::int64_t train_samples);
 
 }  // namespace evenkeel::trainer

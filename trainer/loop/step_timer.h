@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "contract/messages.h"
 
 namespace evenkeel::trainer {
@@ -45,6 +46,7 @@ class StepTimer {
   void charge() {
     const base::MonotonicTime now = clock_.now();
     contract::phase(phases_, static_cast<int>(phase_)) += base::seconds(now - since_);
+    base::trace_span("phase", phase_name(phase_), since_, now);
     since_ = now;
   }
 

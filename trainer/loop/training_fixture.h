@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/files_fake.h"
+#include "contract/job/sample_groups.h"
 #include "trainer/collectives/tcp/tcp_ring.h"
 #include "trainer/coordinator/ledger.h"
 #include "trainer/loop/job_state.h"
@@ -102,6 +103,7 @@ inline std::vector<contract::StepPlan> plans_of(const contract::TrainingJobSpec&
   config.train_samples = train_samples;
   config.ranks = spec.ranks();
   config.global_batch = spec.global_batch();
+  config.granule = contract::share_granule(spec);
   config.epochs = spec.training.epochs;
   config.steps = spec.training.steps;
   auto ledger = Ledger::make(config);
@@ -137,6 +139,7 @@ struct RankResult {
 
 struct GroupOptions {
   std::size_t max_steps = 1u << 30;
+  ReplicaOptions replica;
   std::string checkpoint_root;  // not empty: resumes from it, and saves after the last step
   std::function<void(Replica&, int rank)> before;  // after make, before the states are made equal
 };
@@ -156,10 +159,11 @@ class Rank {
  private:
   base::Status train(RankResult& result) {
     EVENKEEL_TRY(ring_.connect());
-    EVENKEEL_ASSIGN(const std::unique_ptr<Replica> replica, Replica::make(files_, spec_, {}));
+    EVENKEEL_ASSIGN(const std::unique_ptr<Replica> replica, Replica::make(files_, spec_, options_.replica));
     if (options_.before) options_.before(*replica, ring_.rank());
     EVENKEEL_TRY(restore(*replica, result));
-    GradientReduction reduction(ring_, replica->engine().plan().buckets, replica->engine().gradients());
+    replica->join(ring_);
+    GradientReduction reduction(ring_, replica->engine().plan().buckets, replica->engine().gradient_arena());
     StepTimer timer(base::real_clock());
     const StepContext context{*replica, ring_, reduction, timer, {}};
     for (const auto& plan : plans_of(spec_, replica->train().samples, result.position, options_.max_steps)) {
@@ -196,7 +200,8 @@ class Rank {
   }
 
   static void keep(Replica& replica, RankResult& result) {
-    result.weights.assign(replica.engine().parameters().begin(), replica.engine().parameters().end());
+    const auto weights = replica.engine().parameter_arena();
+    result.weights.assign(weights.begin(), weights.end());
     result.hash = replica.parameter_hash();
   }
 

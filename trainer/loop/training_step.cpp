@@ -18,6 +18,21 @@ base::Status check_count(const contract::StepPlan& plan, const ReducedSums& sums
                                          std::to_string(plan.planned())};
 }
 
+// Forward and backward of the share that was read, micro-batch after micro-batch.
+Result<StepSums> compute(const StepContext& context) {
+  StepSums sums;
+  for (int micro = 0; micro < context.replica.micro_batches(); ++micro) {
+    context.enter(StepPhase::kForward);
+    EVENKEEL_ASSIGN(const StepSums part, context.replica.forward(micro));
+    sums.loss += part.loss;
+    sums.count += part.count;
+    sums.correct += part.correct;
+    context.enter(StepPhase::kBackward);
+    EVENKEEL_TRY(context.replica.backward(micro, context.reduction));
+  }
+  return sums;
+}
+
 }  // namespace
 
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
@@ -25,12 +40,10 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   const auto rank = static_cast<std::size_t>(context.collective.rank());
 
   context.enter(StepPhase::kInputWait);
-  const BatchTaken taken = replica.read_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]);
-  context.enter(StepPhase::kForward);
-  EVENKEEL_ASSIGN(StepSums own, replica.forward());
+  EVENKEEL_ASSIGN(const BatchTaken taken,
+                  replica.read_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]));
+  EVENKEEL_ASSIGN(StepSums own, compute(context));
   own.skipped = taken.skipped;
-  context.enter(StepPhase::kBackward);
-  replica.backward(context.reduction);
   context.enter(StepPhase::kCollectiveWait);
   EVENKEEL_ASSIGN(const ReducedSums sums, context.reduction.reduce(plan.step, own));
   context.enter(StepPhase::kOptimizer);

@@ -253,7 +253,8 @@ TEST(TrainingStep, phases_add_up_to_the_wall_time) {
   TcpRingOptions options;
   options.member.peers = {"127.0.0.1:1"};
   TcpRing ring(options, nullptr);
-  GradientReduction reduction(ring, (*replica)->engine().plan().buckets, (*replica)->engine().gradients());
+  GradientReduction reduction(ring, (*replica)->engine().plan().buckets,
+                              (*replica)->engine().gradient_arena());
   const base::MonotonicTime begin = base::real_clock().now();
   StepTimer timer(base::real_clock());
   std::vector<StepPhase> seen;

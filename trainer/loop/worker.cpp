@@ -1,6 +1,7 @@
 #include "trainer/loop/worker.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -8,7 +9,9 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "contract/report.h"
+#include "trainer/checkpoint/checkpoint_writer.h"
 #include "trainer/collectives/tcp/tcp_ring.h"
 #include "trainer/coordinator/member_client.h"
 #include "trainer/loop/abort_watch.h"
@@ -32,6 +35,7 @@ using contract::ExitCode;
 constexpr base::Duration kStopPatience = std::chrono::seconds(45);
 constexpr base::Duration kEventSlice = std::chrono::milliseconds(500);
 constexpr std::int64_t kLogEvery = 50;  // steps
+constexpr std::size_t kEventsAhead = 8;
 
 struct Ending {
   ExitCode code = ExitCode::kDone;
@@ -81,19 +85,36 @@ class Worker {
   // ------------------------------------------------------------------------------------------------
   Result<Ending> work() {
     EVENKEEL_TRY(enter());
-    GradientReduction reduction(*ring_, replica_->engine().plan().buckets, replica_->engine().gradients());
+    GradientReduction reduction(*ring_, replica_->engine().plan().buckets,
+                                replica_->engine().gradient_arena());
     const StepContext context{*replica_, *ring_, reduction, timer_, [this](StepPhase phase) {
                                 client_->set_phase(position_.step + 1, phase_name(phase));
                               }};
     for (;;) {
       EVENKEEL_ASSIGN(const MemberEvent event, next_event());
+      read_ahead();
       if (const auto* abort = std::get_if<contract::Abort>(&event))
         return Error{ErrorCode::kAborted, abort->reason};
       if (const auto* finish = std::get_if<contract::Finish>(&event)) return finished(*finish);
       const auto& plan = std::get<contract::StepPlan>(event);
       EVENKEEL_TRY(train(context, plan));
+      EVENKEEL_TRY(report_saves(false));
       if (plan.evaluate_after) EVENKEEL_TRY(evaluate(context, plan));
       if (plan.checkpoint_after) EVENKEEL_TRY(save(context, plan));
+    }
+  }
+
+  // Plans are issued several steps ahead: what they will need is read while this one computes.
+  void read_ahead() {
+    const auto rank = static_cast<std::size_t>(settings_.rank);
+    while (events_.size() < kEventsAhead) {
+      std::optional<Result<MemberEvent>> event = client_->try_event();
+      if (!event) return;
+      if (event->ok() && std::holds_alternative<contract::StepPlan>(**event)) {
+        const auto& plan = std::get<contract::StepPlan>(**event);
+        replica_->expect_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]);
+      }
+      events_.push_back(std::move(*event));
     }
   }
 
@@ -131,28 +152,42 @@ class Worker {
                                    {"loss", sums.loss / n},
                                    {"accuracy", static_cast<double>(sums.correct) / n},
                                    {"samples", sums.samples}});
+      if (!sums.confusion.empty() && settings_.rank == 0)
+        base::log_info("confusion matrix: a row for each label, a column for each answer",
+                       {{"step", plan.step}, {"matrix", sums.confusion}});
     }
     return client_->evaluated(message);
   }
 
-  // One writes; all wait for it here, so that the wait is the checkpoint's and not the next step's.
+  // One writes, beside the training: only the copy of the state holds this rank up. The last save of a run is
+  // waited for, because the run's end depends on it.
   Status save(const StepContext& context, const contract::StepPlan& plan) {
-    context.enter(StepPhase::kCheckpoint);
-    const base::MonotonicTime begin = base::real_clock().now();
-    contract::Checkpointed message;
-    message.step = plan.step;
-    if (settings_.rank == 0) {
-      const contract::CheckpointManifest manifest =
-          make_manifest({settings_.config.job_uid, settings_.config.attempt}, position_, *replica_);
-      const Result<SavedCheckpoint> saved =
-          save_checkpoint(*deps_.files, spec_.checkpoint.path, manifest, replica_->weights(),
-                          replica_->optimizer_state(), spec_.checkpoint.keep);
-      report_saved(saved, message);
+    if (settings_.rank != 0) {
+      contract::Checkpointed message;
+      message.step = plan.step;
+      return client_->checkpointed(message);
     }
-    EVENKEEL_TRY(ring_->barrier());
-    message.seconds = base::seconds(base::real_clock().now() - begin);
+    context.enter(StepPhase::kCheckpoint);
+    writer_->begin(make_manifest({settings_.config.job_uid, settings_.config.attempt}, position_, *replica_),
+                   replica_->weights(), replica_->optimizer_state());
+    const bool last = plan.stop_after || plan.step == client_->membership().target_steps;
+    EVENKEEL_TRY(report_saves(last));
     context.enter(StepPhase::kOther);
-    return client_->checkpointed(message);
+    return {};
+  }
+
+  // Tells of the saves that have ended; `wait`: of the running one too.
+  Status report_saves(bool wait) {
+    while (writer_) {
+      std::optional<SaveOutcome> outcome = wait ? writer_->wait() : writer_->poll();
+      if (!outcome) break;
+      contract::Checkpointed message;
+      message.step = outcome->step;
+      message.seconds = outcome->copy_seconds + outcome->write_seconds;
+      report_saved(outcome->saved, message);
+      EVENKEEL_TRY(client_->checkpointed(message));
+    }
+    return {};
   }
 
   // ---- before
@@ -165,10 +200,20 @@ class Worker {
     base::log_info("compute threads",
                    {{"threads", threads_.threads}, {"source", threads_.source}, {"cpuLimit", cpu_.cores}});
     const MemoryLimit memory = read_memory_limit(*deps_.files);
-    EVENKEEL_ASSIGN(replica_,
-                    Replica::make(*deps_.files, spec_, {threads_.threads, memory.bytes, memory.source}));
+    ReplicaOptions options;
+    options.threads = options.data_threads = threads_.threads;
+    options.memory_limit_bytes = memory.bytes / static_cast<std::uint64_t>(sharers);
+    options.memory_limit_source =
+        memory.source + (sharers > 1 ? " for " + std::to_string(sharers) + " ranks" : "");
+    options.micro_batch = settings_.micro_batch;
+    EVENKEEL_ASSIGN(replica_, Replica::make(*deps_.files, spec_, options));
+    if (replica_->init_from()) base::log_info(to_text(*replica_->init_from()));
     for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
     if (!spec_.checkpoint.path.empty()) {
+      if (settings_.rank == 0) {
+        writer_ =
+            std::make_unique<CheckpointWriter>(*deps_.files, spec_.checkpoint.path, spec_.checkpoint.keep);
+      }
       EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
       for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
     }
@@ -177,7 +222,8 @@ class Worker {
                     {"parameters", replica_->engine().plan().parameter_count()},
                     {"trainSamples", replica_->train().samples},
                     {"evalSamples", replica_->eval_samples()},
-                    {"skippedRecords", replica_->train().skipped},
+                    {"skippedRecords", replica_->skipped_records()},
+                    {"microBatch", replica_->micro_batch()},
                     {"checkpointStep", found_.newest ? found_.newest->manifest.step : 0}});
     return {};
   }
@@ -241,6 +287,7 @@ class Worker {
     ring_ = std::make_unique<TcpRing>(std::move(options), &*listener_);
     watch_ = std::make_unique<AbortWatch>(client_->abort_waker(), *ring_);
     EVENKEEL_TRY(ring_->connect());
+    replica_->join(*ring_);
     const base::MonotonicTime begin = base::real_clock().now();
     EVENKEEL_ASSIGN(const Restored restored,
                     restore_state(*deps_.files, membership, found_, *replica_, *ring_));
@@ -276,6 +323,11 @@ class Worker {
 
   // The next event. Once we were asked to stop, silence of the coordinator has an end.
   Result<MemberEvent> next_event() {
+    if (!events_.empty()) {
+      Result<MemberEvent> event = std::move(events_.front());
+      events_.pop_front();
+      return event;
+    }
     std::optional<base::MonotonicTime> give_up_at;
     for (;;) {
       const base::MonotonicTime now = base::real_clock().now();
@@ -309,7 +361,7 @@ class Worker {
       const auto until =
           base::real_clock().now() + std::chrono::seconds(spec_.restart.failure_detection_seconds + 3);
       for (;;) {
-        const Result<MemberEvent> event = client_->next_event(until);
+        const Result<MemberEvent> event = events_.empty() ? client_->next_event(until) : next_event();
         if (!event.ok()) break;
         if (const auto* abort = std::get_if<contract::Abort>(&*event))
           return {ErrorCode::kAborted, abort->reason};
@@ -387,9 +439,11 @@ class Worker {
   std::optional<base::Listener> listener_;
   std::unique_ptr<MemberClient> client_;
   std::unique_ptr<TcpRing> ring_;
-  std::unique_ptr<AbortWatch> watch_;  // uses ring_ and client_: goes before them
+  std::unique_ptr<AbortWatch> watch_;       // uses ring_ and client_: goes before them
+  std::deque<Result<MemberEvent>> events_;  // taken from the client, not yet lived through
   JobPosition position_;
-  CollectiveCount counted_;  // all-reduces that earlier commits told of
+  CollectiveCount counted_;                   // all-reduces that earlier commits told of
+  std::unique_ptr<CheckpointWriter> writer_;  // of the rank that writes, where checkpoints are asked for
   std::string last_save_error_;
 };
 
@@ -398,10 +452,18 @@ class Worker {
 ExitCode run_worker(const Settings& settings, const WorkerDependencies& dependencies) {
   Ending ending;
   std::int64_t step = 0;
+  if (!settings.trace.empty()) {
+    base::open_trace("rank " + std::to_string(settings.rank), settings.rank);
+    base::name_trace_thread("training loop");
+  }
   {
     Worker worker(settings, dependencies);
     ending = worker.run();
     step = worker.step();
+  }
+  if (base::trace_is_open()) {
+    const Status traced = base::write_trace(*dependencies.files, settings.trace);
+    if (!traced.ok()) base::log_warning("the trace is not written: " + traced.error().message);
   }
   const bool failed = ending.code != ExitCode::kDone && ending.code != ExitCode::kStopped;
   base::log(failed ? base::LogLevel::kError : base::LogLevel::kInfo,

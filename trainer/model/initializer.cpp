@@ -81,6 +81,9 @@ void initialize_tensor(const PlanParameter& parameter, std::uint64_t seed, std::
     case InitializerKind::kZeros:
       std::ranges::fill(values, 0.0f);
       return;
+    case InitializerKind::kOnes:
+      std::ranges::fill(values, 1.0f);
+      return;
     case InitializerKind::kHeNormal: {
       const double sigma = he_normal_sampler_sigma(parameter.fan_in);
       for (std::size_t i = 0; i < values.size(); ++i)
@@ -95,13 +98,15 @@ void initialize_tensor(const PlanParameter& parameter, std::uint64_t seed, std::
 }
 
 void initialize_parameters(const Plan& plan, std::uint64_t seed, std::span<float> arena) {
-  assert(arena.size() == plan.common_layout_elements());
+  assert(arena.size() == plan.arena_bytes[0] / sizeof(float));
   std::ranges::fill(arena, 0.0f);
   for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
     const PlanParameter& p = plan.parameters[i];
     initialize_tensor(p, seed, static_cast<std::uint32_t>(i),
                       arena.subspan(p.offset_elements, static_cast<std::size_t>(p.elements)));
   }
+  for (const PlanStatistic& s : plan.statistics)
+    std::ranges::fill(arena.subspan(s.variance_offset_elements, static_cast<std::size_t>(s.channels)), 1.0f);
 }
 
 }  // namespace evenkeel::trainer

@@ -20,7 +20,8 @@ double he_normal_sampler_sigma(std::int64_t fan_in);
 // One tensor. tensor_index: place in Plan::parameters.
 void initialize_tensor(const PlanParameter& parameter, std::uint64_t seed, std::uint32_t tensor_index,
                        std::span<float> values);
-// Arena 1 as a whole; padding becomes zero. REQUIRES: arena.size() == plan.common_layout_elements().
+// Arena 1 as a whole, running statistics included (mean 0, variance 1); padding becomes zero. REQUIRES:
+// arena.size() == plan.arena_bytes[0] / sizeof(float).
 void initialize_parameters(const Plan& plan, std::uint64_t seed, std::span<float> arena);
 
 }  // namespace evenkeel::trainer

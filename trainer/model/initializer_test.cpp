@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "trainer/graph/operators.h"
+
 namespace evenkeel::trainer {
 namespace {
 

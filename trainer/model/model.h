@@ -13,16 +13,20 @@
 namespace evenkeel::trainer {
 
 // How many classes the model itself fixes: options.numClasses, else the units of the last dense layer, else 0
-// (the data set decides). Pass it to load_dataset().
+// (the data set decides). Pass it to open_dataset().
 int output_classes(const contract::ModelSpec& spec);
 
-// The layers of a preset, or spec.layers; names filled in ("dense_1"). kInvalidInput: unknown preset or type,
-// a name twice, units < 1, no layer with parameters.
+// The layers of a preset, or spec.layers; names filled in ("dense_1"), and inputs, so that a list reads as a
+// graph ("input": the samples). kInvalidInput: unknown preset or type, a name twice, an input that is no
+// layer before this one.
 base::Result<std::vector<contract::LayerSpec>> expand_layers(const contract::ModelSpec& spec,
                                                              int num_classes);
 
-// sample_shape without the batch: (28, 28). num_classes >= 1: labels lie below it. kInvalidInput names layer
-// and shapes, also where the last layer gives fewer values than there are classes.
-base::Result<Graph> build_model(const contract::ModelSpec& spec, const Shape& sample_shape, int num_classes);
+// sample_shape without the batch: (28, 28, 1). num_classes >= 1: labels lie below it. `convention`: numbers
+// of batch normalisation where a layer does not give its own. kInvalidInput names layer and shapes, also
+// where the last layer gives fewer values than there are classes, and where a layer's output leads nowhere.
+base::Result<Graph> build_model(
+    const contract::ModelSpec& spec, const Shape& sample_shape, int num_classes,
+    contract::OptimizerConvention convention = contract::OptimizerConvention::kPyTorch);
 
 }  // namespace evenkeel::trainer

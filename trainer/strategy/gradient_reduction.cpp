@@ -85,9 +85,12 @@ Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums&
 }
 
 Result<EvaluationSums> reduce_evaluation(Collective& collective, const EvaluationSums& own) {
-  std::array<double, 3> sums{own.loss, static_cast<double>(own.correct), static_cast<double>(own.samples)};
+  std::vector<double> sums{own.loss, static_cast<double>(own.correct), static_cast<double>(own.samples)};
+  for (const std::int64_t count : own.confusion) sums.push_back(static_cast<double>(count));
   EVENKEEL_TRY(collective.all_reduce(std::span<double>(sums), 0));
-  return EvaluationSums{sums[0], std::llround(sums[1]), std::llround(sums[2])};
+  EvaluationSums all{sums[0], std::llround(sums[1]), std::llround(sums[2]), {}};
+  for (std::size_t i = 3; i < sums.size(); ++i) all.confusion.push_back(std::llround(sums[i]));
+  return all;
 }
 
 }  // namespace evenkeel::trainer

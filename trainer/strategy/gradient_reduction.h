@@ -57,8 +57,10 @@ struct EvaluationSums {
   double loss = 0;
   std::int64_t correct = 0;
   std::int64_t samples = 0;
+  // Row = label, column = class with the largest logit, (classes, classes) row-major; empty unless asked for.
+  std::vector<std::int64_t> confusion;
 };
-// Over all ranks, in fp64.
+// Over all ranks, in fp64. Every rank has a confusion matrix of the same size, or none has.
 base::Result<EvaluationSums> reduce_evaluation(Collective& collective, const EvaluationSums& own);
 
 }  // namespace evenkeel::trainer

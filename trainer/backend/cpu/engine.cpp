@@ -42,14 +42,24 @@ class CpuEngine : public Engine {
     EVENKEEL_TRY(check_plan(made->plan()));
     EVENKEEL_TRY(make_room(made->plan()));
     made->bind(starts());
+    made->set_exchange(exchange_);
     warn_of_reference_kernels(*made);
     slot = std::move(made);
     return static_cast<Executor*>(slot.get());
   }
 
   const Plan& plan() const override { return plan_; }
-  std::span<float> parameters() override { return floats(Arena::kParameters); }
-  std::span<float> gradients() override { return floats(Arena::kGradients); }
+  void set_statistics_exchange(StatisticsExchange exchange) override {
+    exchange_ = std::move(exchange);
+    for (const auto& [key, executor] : executors_) {
+      if (executor != nullptr) executor->set_exchange(exchange_);
+    }
+  }
+
+  std::span<float> parameters() override { return floats(Arena::kParameters).first(plan_.layout_elements); }
+  std::span<float> gradients() override { return floats(Arena::kGradients).first(plan_.layout_elements); }
+  std::span<float> parameter_arena() override { return floats(Arena::kParameters); }
+  std::span<float> gradient_arena() override { return floats(Arena::kGradients); }
   std::span<float> optimizer_state() override { return floats(Arena::kOptimizer); }
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
@@ -99,6 +109,7 @@ class CpuEngine : public Engine {
   std::array<ArenaMemory, kArenaCount> memory_;
   std::map<std::pair<std::int64_t, PlanMode>, std::unique_ptr<CpuExecutor>> executors_;
   std::vector<std::string> warnings_;
+  StatisticsExchange exchange_;
 };
 
 }  // namespace

@@ -16,6 +16,17 @@
 
 namespace evenkeel::trainer {
 
+// What a step reads. Spans are used in place and must stay unchanged until backward() has returned.
+struct StepInput {
+  std::span<const float> features;       // (batch, input_features)
+  std::span<const std::int32_t> labels;  // (batch), in [-1, classes); -1: skipped
+  std::span<const std::int64_t> ids =
+      {};                   // (batch): index of each sample in the data set; needed by dropout alone
+  std::uint64_t epoch = 0;  // with ids and seed: what dropout draws
+  std::uint64_t seed = 0;
+  float gradient_scale = 1;  // factor of every gradient, not of the loss
+};
+
 // Sums over the batch, never means; samples with a negative label (skipped) count nowhere.
 struct LossSums {
   double loss = 0;           // natural logarithm, fp32 per sample, added in double
@@ -33,17 +44,23 @@ class Executor {
   virtual ~Executor() = default;
   virtual const Plan& plan() const = 0;
 
-  // features (batch, input_features), labels (batch): of exactly the plan's batch; both are read in place and
-  // must stay unchanged until backward() has returned. Labels are in [kSkipped = -1, classes).
-  virtual LossSums forward(std::span<const float> features, std::span<const std::int32_t> labels) = 0;
+  // Input of exactly the plan's batch. An error is one of the exchange between ranks (Sync statistics); all
+  // else was checked when the plan was made.
+  virtual base::Result<LossSums> forward(const StepInput& input) = 0;
   // Gradients of the SUM of the last forward's losses into arena 3: every element of it is written (batch 0:
-  // zeros). REQUIRES: a training plan, forward() called before, on this executor, with no other executor in
-  // between.
-  virtual void backward(const BucketReady& on_bucket_ready) = 0;
+  // zeros), the sums of the running statistics too. REQUIRES: a training plan, forward() called before, on
+  // this executor, with no other executor in between.
+  virtual base::Status backward(const BucketReady& on_bucket_ready) = 0;
+  // Where a tensor of the plan lies after forward(), as floats; empty where it has no memory. For tests: a
+  // later step may have written over it.
+  virtual std::span<const float> tensor(TensorId id) const = 0;
 
   // "dense_1 Linear: brg:avx512_core" for each primitive, for the log.
   virtual const std::vector<std::string>& kernels() const = 0;
 };
+
+// Adds `values` over all ranks, in place; every rank calls it in the same order, also one without samples.
+using StatisticsExchange = std::function<base::Status(std::span<double> values)>;
 
 struct EngineOptions {
   int threads = 1;  // OpenMP threads of this rank
@@ -68,11 +85,20 @@ class Engine {
   // The training plan of largest_batch, workspace included: parameters, buckets, arenas.
   virtual const Plan& plan() const = 0;
 
-  // Arenas 1, 3 and 4 as floats, padding included; see PlanParameter and Bucket for offsets. Free to read and
-  // write between steps. optimizer_state() holds plan().optimizer_slots parts, each as long as parameters().
+  // For StatisticsMode::kSync on more than one rank: set before the first step, and anew for each
+  // communicator.
+  virtual void set_statistics_exchange(StatisticsExchange exchange) = 0;
+
+  // The common layout of arenas 1, 3 and 4 as floats, padding included; see PlanParameter for offsets. Free
+  // to read and write between steps. optimizer_state() holds plan().optimizer_slots parts, each as long as
+  // parameters().
   virtual std::span<float> parameters() = 0;
   virtual std::span<float> gradients() = 0;
   virtual std::span<float> optimizer_state() = 0;
+  // Arenas 1 and 3 to their ends: with the running statistics, and with the sums that they follow (see
+  // PlanStatistic and Bucket for offsets).
+  virtual std::span<float> parameter_arena() = 0;
+  virtual std::span<float> gradient_arena() = 0;
 
   // One line for each degraded choice (a reference kernel), to be logged as warnings.
   virtual const std::vector<std::string>& warnings() const = 0;

@@ -6,9 +6,9 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 
-#include "trainer/backend/cpu/reference.h"
+#include "trainer/backend/cpu/engine_fixture.h"
+#include "trainer/graph/operators.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -70,44 +70,9 @@ std::vector<Case> cases() {
           {"wide", {255}, {dense(129), kReluLayer, dense(257), kReluLayer, dense(10)}}};
 }
 
-struct Problem {
-  std::vector<double> features;
-  std::vector<float> features_f;
-  std::vector<std::int32_t> labels;
-  std::vector<std::vector<double>> parameters;
-};
-
-// Values that fp32 holds exactly, so that both sides start from the same numbers.
-Problem problem_for(const Plan& plan, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto value = [&] { return static_cast<double>(static_cast<int>(random() % 2001) - 1000) / 1024.0; };
-  Problem p;
-  for (std::int64_t i = 0; i < plan.batch * plan.input_features; ++i) p.features.push_back(value());
-  for (std::int64_t i = 0; i < plan.batch; ++i) {
-    p.labels.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(plan.classes)));
-  }
-  for (const PlanParameter& parameter : plan.parameters) {
-    auto& values = p.parameters.emplace_back();
-    for (std::int64_t i = 0; i < parameter.elements; ++i) values.push_back(value());
-  }
-  p.features_f.assign(p.features.begin(), p.features.end());
-  return p;
-}
-
-void load(Engine& engine, const Problem& p) {
-  for (std::size_t i = 0; i < p.parameters.size(); ++i) {
-    const auto offset = engine.plan().parameters[i].offset_elements;
-    for (std::size_t k = 0; k < p.parameters[i].size(); ++k) {
-      engine.parameters()[offset + k] = static_cast<float>(p.parameters[i][k]);
-    }
-  }
-}
-
-double largest(const std::vector<double>& values) {
-  double result = 0;
-  for (const double v : values) result = std::max(result, std::abs(v));
-  return result;
-}
+using testing::load;
+using testing::Problem;
+using testing::problem_for;
 
 TEST(CpuBackend, agrees_with_the_naive_twin_for_every_operator_and_odd_sizes) {
   for (const Case& c : cases()) {
@@ -116,26 +81,7 @@ TEST(CpuBackend, agrees_with_the_naive_twin_for_every_operator_and_odd_sizes) {
         SCOPED_TRACE(c.name + " batch " + std::to_string(batch) + " threads " + std::to_string(threads));
         EngineOptions options;
         options.threads = threads;
-        auto engine = Engine::create(graph_of(c.sample, c.layers), batch, options);
-        ASSERT_TRUE(engine.ok()) << engine.error().message;
-        const Plan& plan = (*engine)->plan();
-        const Problem p = problem_for(plan, static_cast<unsigned>(batch));
-        load(**engine, p);
-        std::ranges::fill((*engine)->gradients(), 7.0f);  // backward must write, not add
-        Executor& executor = **(*engine)->executor(batch, PlanMode::kTraining);
-        const LossSums sums = executor.forward(p.features_f, p.labels);
-        executor.backward(nullptr);
-        const ReferenceResult expected = run_reference(plan, p.parameters, p.features, p.labels);
-        EXPECT_NEAR(sums.loss, expected.sums.loss, 1e-5 * (1 + std::abs(expected.sums.loss)));
-        EXPECT_EQ(sums.count, batch);
-        for (const PlanParameter& parameter : plan.parameters) {
-          const auto& want = expected.tensors[static_cast<std::size_t>(parameter.gradient)];
-          const double tolerance = 2e-5 * (1e-3 + largest(want));
-          for (std::size_t k = 0; k < want.size(); ++k) {
-            ASSERT_NEAR((*engine)->gradients()[parameter.offset_elements + k], want[k], tolerance)
-                << parameter.name << k;
-          }
-        }
+        testing::expect_agrees_with_twin(graph_of(c.sample, c.layers), batch, options);
       }
     }
   }
@@ -144,22 +90,7 @@ TEST(CpuBackend, agrees_with_the_naive_twin_for_every_operator_and_odd_sizes) {
 TEST(CpuBackend, the_naive_twin_agrees_with_finite_differences) {
   const Graph graph =
       graph_of({1, 5}, {kFlat, dense(6), kReluLayer, dense(5), kReluLayer, kReluLayer, dense_no_bias(3)});
-  const Plan plan = compile_plan(graph, 3, PlanMode::kTraining, {}).value();
-  Problem p = problem_for(plan, 5);
-  const ReferenceResult result = run_reference(plan, p.parameters, p.features, p.labels);
-  constexpr double kStep = 1e-6;
-  for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
-    for (std::size_t k = 0; k < p.parameters[i].size(); ++k) {
-      const double at = p.parameters[i][k];
-      p.parameters[i][k] = at + kStep;
-      const double above = run_reference(plan, p.parameters, p.features, p.labels).sums.loss;
-      p.parameters[i][k] = at - kStep;
-      const double below = run_reference(plan, p.parameters, p.features, p.labels).sums.loss;
-      p.parameters[i][k] = at;
-      EXPECT_NEAR(result.tensors[static_cast<std::size_t>(plan.parameters[i].gradient)][k],
-                  (above - below) / (2 * kStep), 1e-7);
-    }
-  }
+  testing::expect_twin_agrees_with_finite_differences(graph, 3, {}, 1e-7);
 }
 
 // A linear layer whose kernel row 0 meets x = 1: the bias is the logits, so goldens of cross-entropy can be
@@ -176,8 +107,8 @@ struct BiasModel {
   }
   LossSums run(const std::vector<std::int32_t>& labels) {
     const std::vector<float> zeros(labels.size(), 0.0f);
-    const LossSums sums = training->forward(zeros, labels);
-    training->backward(nullptr);
+    const LossSums sums = training->forward({.features = zeros, .labels = labels}).value();
+    EXPECT_TRUE(training->backward(nullptr).ok());
     return sums;
   }
 };
@@ -240,8 +171,8 @@ TEST(GradientSums, no_samples_give_zeros_and_every_bucket_is_reported) {
   std::ranges::fill(engine->gradients(), 3.0f);
   Executor& executor = *engine->executor(0, PlanMode::kTraining).value();
   std::vector<int> buckets;
-  const LossSums sums = executor.forward({}, {});
-  executor.backward([&](int bucket) { buckets.push_back(bucket); });
+  const LossSums sums = executor.forward({}).value();
+  ASSERT_TRUE(executor.backward([&](int bucket) { buckets.push_back(bucket); }).ok());
   EXPECT_EQ(sums.count, 0);
   EXPECT_EQ(sums.loss, 0.0);
   for (const float g : engine->gradients()) ASSERT_EQ(g, 0.0f);
@@ -256,13 +187,14 @@ TEST(CpuBackend, a_reported_bucket_is_complete_and_not_written_again) {
   const Problem p = problem_for(plan, 3);
   load(*engine, p);
   Executor& executor = *engine->executor(16, PlanMode::kTraining).value();
-  executor.forward(p.features_f, p.labels);
+  ASSERT_TRUE(executor.forward(p.input()).ok());
   std::vector<float> as_reported(engine->gradients().size());
-  executor.backward([&](int index) {
+  const base::Status status = executor.backward([&](int index) {
     const Bucket& b = plan.buckets[static_cast<std::size_t>(index)];
     for (auto i = b.offset_elements; i < b.offset_elements + b.elements; ++i)
       as_reported[i] = engine->gradients()[i];
   });
+  ASSERT_TRUE(status.ok());
   EXPECT_TRUE(std::ranges::equal(as_reported, engine->gradients()));
 }
 
@@ -271,17 +203,17 @@ TEST(CpuBackend, gives_the_same_bits_twice_and_plans_of_other_batches_do_not_dis
   const Problem p = problem_for(engine->plan(), 1);
   load(*engine, p);
   Executor& executor = *engine->executor(8, PlanMode::kTraining).value();
-  const LossSums first = executor.forward(p.features_f, p.labels);
-  executor.backward(nullptr);
+  const LossSums first = executor.forward(p.input()).value();
+  ASSERT_TRUE(executor.backward(nullptr).ok());
   const std::vector<float> gradients(engine->gradients().begin(), engine->gradients().end());
   // Larger than what arena 5 was made for: it moves, and the first executor must follow.
   Executor& large = *engine->executor(500, PlanMode::kEvaluation).value();
   const std::vector<float> features(500 * 50, 0.5f);
   const std::vector<std::int32_t> labels(500, 3);
-  EXPECT_EQ(large.forward(features, labels).count, 500);
+  EXPECT_EQ(large.forward({.features = features, .labels = labels}).value().count, 500);
   EXPECT_EQ(engine->executor(8, PlanMode::kTraining).value(), &executor);
-  const LossSums second = executor.forward(p.features_f, p.labels);
-  executor.backward(nullptr);
+  const LossSums second = executor.forward(p.input()).value();
+  ASSERT_TRUE(executor.backward(nullptr).ok());
   EXPECT_EQ(first.loss, second.loss);
   EXPECT_TRUE(std::ranges::equal(gradients, engine->gradients()));
 }
@@ -290,8 +222,8 @@ TEST(CpuBackend, evaluation_gives_the_loss_of_training) {
   auto engine = Engine::create(graph_of({50}, {dense(64), kReluLayer, dense(10)}), 8, {}).value();
   const Problem p = problem_for(engine->plan(), 1);
   load(*engine, p);
-  const LossSums a = engine->executor(8, PlanMode::kTraining).value()->forward(p.features_f, p.labels);
-  const LossSums b = engine->executor(8, PlanMode::kEvaluation).value()->forward(p.features_f, p.labels);
+  const LossSums a = engine->executor(8, PlanMode::kTraining).value()->forward(p.input()).value();
+  const LossSums b = engine->executor(8, PlanMode::kEvaluation).value()->forward(p.input()).value();
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.correct, b.correct);
 }

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "base/trace.h"
 #include "trainer/backend/cpu/threads.h"
 
 namespace evenkeel::trainer {
@@ -12,23 +13,56 @@ namespace {
 using base::Result;
 
 // Null: a view, nothing to run.
-Result<std::unique_ptr<Operator>> make_operator(const Plan& plan, const PlanStep& step) {
+OperatorResult make_operator(const Plan& plan, const PlanStep& step) {
   switch (step.op) {
     case OpKind::kLinear:
     case OpKind::kLinearBackwardData:
     case OpKind::kLinearBackwardWeights:
       return make_linear(plan, step);
+    case OpKind::kConv2d:
+    case OpKind::kConv2dBackwardData:
+    case OpKind::kConv2dBackwardWeights:
+      return make_convolution(plan, step);
     case OpKind::kRelu:
       return make_relu(plan, step);
     case OpKind::kReluBackward:
       return make_relu_backward(plan, step);
+    case OpKind::kAdd:
+      return make_add(plan, step);
+    case OpKind::kDropout:
+    case OpKind::kDropoutBackward:
+      return make_dropout(plan, step);
+    case OpKind::kShortcut:
+      return make_shortcut(plan, step);
+    case OpKind::kShortcutBackward:
+      return make_shortcut_backward(plan, step);
+    case OpKind::kMaxPool:
+    case OpKind::kAvgPool:
+    case OpKind::kGlobalAvgPool:
+    case OpKind::kMaxPoolBackward:
+    case OpKind::kAvgPoolBackward:
+    case OpKind::kGlobalAvgPoolBackward:
+      return make_pool(plan, step);
+    case OpKind::kBatchNorm:
+    case OpKind::kBatchNormInference:
+      return make_batch_norm(plan, step);
+    case OpKind::kBatchNormBackward:
+      return make_batch_norm_backward(plan, step);
     case OpKind::kSoftmaxCrossEntropy:
-      return std::unique_ptr<Operator>(make_loss(plan, step));
+      return make_loss(plan, step);
     case OpKind::kFlatten:
+    case OpKind::kReshape:
     case OpKind::kReshapeBackward:
       break;
   }
   return std::unique_ptr<Operator>();
+}
+
+// A rank without samples has nothing to run, but for the exchange of Sync statistics, which waits for every
+// rank.
+bool runs_without_samples(const Plan& plan, const PlanStep& step) {
+  return plan.statistics_mode == StatisticsMode::kSync && plan.mode == PlanMode::kTraining &&
+         (step.op == OpKind::kBatchNorm || step.op == OpKind::kBatchNormBackward);
 }
 
 std::uint64_t align_up(std::uint64_t bytes) {
@@ -41,18 +75,22 @@ Result<std::unique_ptr<CpuExecutor>> CpuExecutor::compile(Plan plan, int threads
   // oneDNN chooses kernels and workspace for the thread count that it finds.
   enter_compute(threads);
   std::unique_ptr<CpuExecutor> executor(new CpuExecutor(std::move(plan), threads));
-  if (executor->plan_.batch > 0) EVENKEEL_TRY(executor->make_operators());
+  EVENKEEL_TRY(executor->make_operators());
   return executor;
 }
 
 base::Status CpuExecutor::make_operators() {
   for (const PlanStep& step : plan_.steps) {
+    names_.push_back(step.layer + " " + op_name(step.op));
+    if (plan_.batch == 0 && !runs_without_samples(plan_, step)) {
+      operators_.push_back(nullptr);
+      continue;
+    }
     EVENKEEL_ASSIGN(auto op, make_operator(plan_, step));
     if (op != nullptr) {
       plan_.workspace_bytes = std::max(plan_.workspace_bytes, align_up(op->workspace_bytes()));
       kernels_.push_back(step.layer + " " + op_name(step.op) + ": " + op->kernel());
     }
-    if (step.op == OpKind::kSoftmaxCrossEntropy) loss_ = static_cast<LossOperator*>(op.get());
     operators_.push_back(std::move(op));
   }
   plan_.arena_bytes[static_cast<std::size_t>(Arena::kActivations)] =
@@ -92,29 +130,42 @@ void CpuExecutor::bind_features(const float* features) {
   }
 }
 
-LossSums CpuExecutor::forward(std::span<const float> features, std::span<const std::int32_t> labels) {
-  assert(static_cast<std::int64_t>(labels.size()) == plan_.batch);
-  assert(static_cast<std::int64_t>(features.size()) == plan_.batch * plan_.input_features);
-  if (plan_.batch == 0) return {};
+Result<LossSums> CpuExecutor::forward(const StepInput& input) {
+  assert(static_cast<std::int64_t>(input.labels.size()) == plan_.batch);
+  assert(static_cast<std::int64_t>(input.features.size()) == plan_.batch * plan_.input_features);
   enter_compute(threads_);
-  bind_features(features.data());
-  loss_->set_labels(labels);
-  for (std::size_t s = 0; s < static_cast<std::size_t>(plan_.backward_begin); ++s) {
-    if (operators_[s] != nullptr) operators_[s]->run();
-  }
-  return loss_->sums();
+  if (plan_.batch > 0) bind_features(input.features.data());
+  context_ = {};
+  context_.input = input;
+  context_.exchange = &exchange_;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(plan_.backward_begin); ++s) EVENKEEL_TRY(run_step(s));
+  return context_.sums;
 }
 
-void CpuExecutor::backward(const BucketReady& on_bucket_ready) {
+base::Status CpuExecutor::backward(const BucketReady& on_bucket_ready) {
   assert(plan_.mode == PlanMode::kTraining);
   next_bucket_ = 0;
   if (plan_.batch == 0)
     std::memset(gradients_, 0, plan_.arena_bytes[static_cast<std::size_t>(Arena::kGradients)]);
   enter_compute(threads_);
   for (std::size_t s = static_cast<std::size_t>(plan_.backward_begin); s < plan_.steps.size(); ++s) {
-    if (plan_.batch > 0 && operators_[s] != nullptr) operators_[s]->run();
+    EVENKEEL_TRY(run_step(s));
     report_buckets(s, on_bucket_ready);
   }
+  return {};
+}
+
+base::Status CpuExecutor::run_step(std::size_t step) {
+  if (operators_[step] == nullptr) return {};
+  const base::TraceSpan span("operator", names_[step]);
+  operators_[step]->run(context_);
+  return context_.failure;
+}
+
+std::span<const float> CpuExecutor::tensor(TensorId id) const {
+  const float* start = addresses_.at(id);
+  return start == nullptr ? std::span<const float>()
+                          : std::span<const float>(start, static_cast<std::size_t>(elements_of(plan_, id)));
 }
 
 void CpuExecutor::report_buckets(std::size_t step, const BucketReady& on_bucket_ready) {

@@ -21,21 +21,27 @@ class CpuExecutor : public Executor {
 
   void bind(const ArenaStarts& arenas);
 
+  void set_exchange(const StatisticsExchange& exchange) { exchange_ = exchange; }
+
   const Plan& plan() const override { return plan_; }
-  LossSums forward(std::span<const float> features, std::span<const std::int32_t> labels) override;
-  void backward(const BucketReady& on_bucket_ready) override;
+  base::Result<LossSums> forward(const StepInput& input) override;
+  base::Status backward(const BucketReady& on_bucket_ready) override;
+  std::span<const float> tensor(TensorId id) const override;
   const std::vector<std::string>& kernels() const override { return kernels_; }
 
  private:
   CpuExecutor(Plan plan, int threads) : plan_(std::move(plan)), threads_(threads) {}
   base::Status make_operators();
   void bind_features(const float* features);
+  base::Status run_step(std::size_t step);
   void report_buckets(std::size_t step, const BucketReady& on_bucket_ready);
 
   Plan plan_;
   int threads_;
-  std::vector<std::unique_ptr<Operator>> operators_;  // by step; null for views
-  LossOperator* loss_ = nullptr;                      // one of operators_
+  std::vector<std::unique_ptr<Operator>> operators_;  // by step; null where there is nothing to run
+  std::vector<std::string> names_;                    // by step, for traces
+  StatisticsExchange exchange_;
+  RunContext context_;
   std::vector<std::string> kernels_;
   TensorAddresses addresses_;
   std::byte* gradients_ = nullptr;

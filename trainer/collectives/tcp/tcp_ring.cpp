@@ -9,6 +9,9 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <string>
+
+#include "base/trace.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -24,6 +27,12 @@ std::span<std::byte> bytes_of(std::span<float> values) {
 }
 std::span<std::byte> bytes_of(std::span<double> values) {
   return std::as_writable_bytes(values);
+}
+
+std::string trace_name(CollectiveOp op, std::uint32_t bucket) {
+  if (!base::trace_is_open()) return "";
+  if (op == CollectiveOp::kAllReduce) return "all-reduce, bucket " + std::to_string(bucket);
+  return op == CollectiveOp::kBroadcast ? "broadcast" : "barrier";
 }
 
 }  // namespace
@@ -95,6 +104,7 @@ Status TcpRing::connect() {
 Status TcpRing::run(CollectiveOp op, std::uint32_t bucket, int root, const RingBuffer& buffer) {
   State& state = *state_;
   if (state.failure) return *state.failure;
+  const base::TraceSpan span("collective", trace_name(op, bucket));
   const base::MonotonicTime begin = base::real_clock().now();
   CollectiveCount& count = state.count(op);
   if (size() > 1) {
