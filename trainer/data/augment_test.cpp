@@ -59,7 +59,7 @@ TEST(AugmentPlan, a_resized_crop_stays_inside_and_has_the_area_and_proportions_o
     ASSERT_LT(ratio, 1.35);
     mean_area += area / kSamples;
   }
-  EXPECT_NEAR(mean_area, 0.5, 0.05);  // 0.54 if every first attempt fitted
+  EXPECT_NEAR(mean_area, 0.4327, 0.015);  // by simulation of the rule; sigma is 0.004
 }
 
 TEST(AugmentPlan, a_picture_that_no_attempt_fits_gives_its_middle) {

@@ -1,7 +1,4 @@
-// libFuzzer target of the IDX parsers. Not part of the library:
-//   clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -I. trainer/data/idx_*.cpp base/result.cpp -lz -o
-//   idx_fuzz
-// (idx_reader.cpp pulls in base/files.h only; link base for it.)
+// Fuzz target: the IDX parsers, plain and compressed.
 #include "trainer/data/idx_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -72,9 +72,12 @@ class WebdatasetSplit : public IndexedSplit {
       return take(window, member, picture, draft_of(name.key, member.data_offset));
     };
     const auto on_fault = [&](const TarFault& fault) {
-      const MemberName name = split_name(fault.member);
-      Draft& draft = draft_of(fault.member.empty() ? std::string("\n") : name.key, fault.offset);
-      draft.cause = fault.cause;
+      // Between members: it is the last sample that is cut short, unless that one is whole.
+      const bool pending = !drafts.empty() && (drafts.back().pictures == 0 || drafts.back().labels == 0);
+      const std::string key = !fault.member.empty() ? split_name(fault.member).key
+                              : pending             ? drafts.back().key
+                                                    : std::string("\n");
+      draft_of(key, fault.offset).cause = fault.cause;
     };
     EVENKEEL_TRY(walk_tar(window, path, on_member, on_fault));
     add_file(path);
