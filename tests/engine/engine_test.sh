@@ -71,7 +71,8 @@ run tune
 equal "initFrom runs" 0 "$status"
 
 # 4. A trace of both ranks that a viewer can read.
-run idx --steps 4 --trace "$work/trace.json"
+cp "$work/idx.yaml" "$work/traced.yaml"
+run traced --steps 4 --trace "$work/trace.json"
 check "trace is JSON" jq -e '.traceEvents | length > 50' "$work/trace.json"
 equal "of both ranks" "0 1" "$(jq -r '[.traceEvents[].pid] | unique | join(" ")' "$work/trace.json")"
 equal "with operators, collectives, phases and data threads" "collective data operator phase" \

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/trace.h"
+
 namespace evenkeel::trainer {
 
 struct Prefetcher::Slot {
@@ -42,11 +44,13 @@ base::Result<BatchTaken> Prefetcher::read(std::uint64_t epoch, std::int64_t begi
     batch.clear();
     return BatchTaken{};
   }
+  const base::TraceSpan span("data", "read samples");
   const EpochOrder order(samples, options_.shuffle, options_.shuffle_seed, epoch);
   return reader_->read(order, epoch, begin, end, batch);
 }
 
 void Prefetcher::work() {
+  base::name_trace_thread("data");
   std::unique_lock lock(mutex_);
   const auto next = [this] {
     return std::find_if(slots_.begin(), slots_.end(),

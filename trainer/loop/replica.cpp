@@ -203,8 +203,10 @@ Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, s
     batch_.clear();
     return taken_;
   }
-  EVENKEEL_ASSIGN(taken_, prefetcher_->take(static_cast<std::uint64_t>(epoch), begin, end, batch_));
-  return taken_;
+  Result<BatchTaken> taken = prefetcher_->take(static_cast<std::uint64_t>(epoch), begin, end, batch_);
+  data_failed_ = !taken.ok();
+  if (taken.ok()) taken_ = *taken;
+  return taken;
 }
 
 int Replica::micro_batches() const {
@@ -307,7 +309,9 @@ Result<EvaluationSums> Replica::evaluate(std::int64_t begin, std::int64_t end) {
   HostBatch batch;
   const EpochOrder order(static_cast<std::uint64_t>(data_.eval->info().samples), Shuffle::kOff, 0, 0);
   for (std::int64_t at = begin; at < end; at += batch.samples()) {
-    EVENKEEL_TRY(eval_reader_->read(order, 0, at, std::min(end, at + evaluation_batch_), batch));
+    const Result<BatchTaken> taken = eval_reader_->read(order, 0, at, std::min(end, at + evaluation_batch_), batch);
+    data_failed_ = !taken.ok();
+    EVENKEEL_TRY(taken);
     EVENKEEL_ASSIGN(Executor* const executor, engine_->executor(batch.samples(), PlanMode::kEvaluation));
     EVENKEEL_ASSIGN(const LossSums sums,
                     executor->forward({.features = batch.features, .labels = batch.labels}));

@@ -68,6 +68,9 @@ class Replica {
   // A share that will be read soon: read ahead, on a thread of its own.
   void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
 
+  // A record could not be read, by read_share() or evaluate(): the fault lies in the data set and nowhere else.
+  bool data_failed() const { return data_failed_; }
+
   // One training step, in this order; forward and backward for each micro-batch of the share that was read,
   // from 0 to micro_batches() - 1. An empty share is one empty micro-batch.
   base::Result<BatchTaken> read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
@@ -112,6 +115,7 @@ class Replica {
   std::vector<LayerHash> layers_;
   HostBatch batch_;
   BatchTaken taken_;
+  bool data_failed_ = false;
   std::int64_t epoch_ = 0;             // of the batch
   Executor* executor_ = nullptr;       // of the micro-batch
   std::vector<float> kept_gradients_;  // sums over the micro-batches before the last; as long as arena 3

@@ -311,9 +311,9 @@ class Worker {
     return {};
   }
 
-  // From the handshake on, what cannot be read came over the network: that is nobody's bad data set.
-  static Error not_the_users(Error error) {
-    if (error.code == ErrorCode::kCorruptData) error.code = ErrorCode::kUnavailable;
+  // From the handshake on, what cannot be read came over the network, unless it came out of the data set.
+  Error not_the_users(Error error) const {
+    if (error.code == ErrorCode::kCorruptData && !replica_->data_failed()) error.code = ErrorCode::kUnavailable;
     return error;
   }
 
