@@ -135,7 +135,7 @@ check "plan: parameters" grep -q '23516228 parameters' <<< "$plan"
 check "plan --graph prints the passes" grep -q 'graph after fuse_relu' <<< "$("$trainer" plan -f "$work/big.yaml" --graph)"
 
 # 9. ResNet-50 on photographs: a few steps.
-run big --steps $([ "$EVENKEEL_TEST_ALL" = yes ] && echo 10 || echo 2)
+run big --steps $([ "${EVENKEEL_TEST_ALL:-no}" = yes ] && echo 10 || echo 2)
 equal "ResNet-50 steps" 0 "$status"
 
 if [ "${EVENKEEL_TEST_ALL:-no}" = yes ]; then
