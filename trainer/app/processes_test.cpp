@@ -230,7 +230,7 @@ TEST(Processes, sigterm_makes_a_checkpoint_and_exit_143) {
   (void)job.coordinator_exit();
 }
 
-TEST(Processes, killed_at_any_moment_every_start_finds_a_checkpoint_and_no_step_goes_back) {
+TEST(Processes, TR_43_killed_at_any_moment_every_start_finds_a_checkpoint_and_no_step_goes_back) {
   Folder folder;
   write_row_set(folder.path + "/data", 96, 4);
   std::int64_t reached = 0;

@@ -309,7 +309,8 @@ Result<EvaluationSums> Replica::evaluate(std::int64_t begin, std::int64_t end) {
   HostBatch batch;
   const EpochOrder order(static_cast<std::uint64_t>(data_.eval->info().samples), Shuffle::kOff, 0, 0);
   for (std::int64_t at = begin; at < end; at += batch.samples()) {
-    const Result<BatchTaken> taken = eval_reader_->read(order, 0, at, std::min(end, at + evaluation_batch_), batch);
+    const Result<BatchTaken> taken =
+        eval_reader_->read(order, 0, at, std::min(end, at + evaluation_batch_), batch);
     data_failed_ = !taken.ok();
     EVENKEEL_TRY(taken);
     EVENKEEL_ASSIGN(Executor* const executor, engine_->executor(batch.samples(), PlanMode::kEvaluation));

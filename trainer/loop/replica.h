@@ -68,7 +68,8 @@ class Replica {
   // A share that will be read soon: read ahead, on a thread of its own.
   void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
 
-  // A record could not be read, by read_share() or evaluate(): the fault lies in the data set and nowhere else.
+  // A record could not be read, by read_share() or evaluate(): the fault lies in the data set and nowhere
+  // else.
   bool data_failed() const { return data_failed_; }
 
   // One training step, in this order; forward and backward for each micro-batch of the share that was read,

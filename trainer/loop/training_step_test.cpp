@@ -39,7 +39,7 @@ std::vector<int> times_moved(base::Files& files, contract::TrainingJobSpec spec,
   return times;
 }
 
-TEST(TrainingStep, an_uneven_last_batch_trains_every_sample_once) {
+TEST(TrainingStep, TR_01_an_uneven_last_batch_trains_every_sample_once) {
   base::FakeFiles files;
   put_row_set(files, "/data", 5, 3);
   contract::TrainingJobSpec spec = row_job("/data", 2, 4, 3);
@@ -56,7 +56,7 @@ TEST(TrainingStep, an_uneven_last_batch_trains_every_sample_once) {
   EXPECT_EQ(times_moved(files, spec, results[0].weights, 5, 3), std::vector<int>(5, 1));
 }
 
-TEST(TrainingStep, no_sample_is_lost_where_ranks_stay_empty) {
+TEST(TrainingStep, TR_10_no_sample_is_lost_where_ranks_stay_empty) {
   base::FakeFiles files;
   put_row_set(files, "/data", 9, 3);
   contract::TrainingJobSpec spec = row_job("/data", 4, 8, 3);
@@ -112,7 +112,7 @@ TEST(TrainingStep, any_number_of_ranks_gives_the_weights_of_one) {
   }
 }
 
-TEST(TrainingStep, the_gradient_is_the_mean_over_samples_and_not_a_mean_of_means) {
+TEST(TrainingStep, TR_14_the_gradient_is_the_mean_over_samples_and_not_a_mean_of_means) {
   base::FakeFiles files;
   put_bias_set(files, "/data", {0, 0, 0, 1, 1});
   for (int ranks = 1; ranks <= 4; ++ranks) {
@@ -129,7 +129,7 @@ TEST(TrainingStep, the_gradient_is_the_mean_over_samples_and_not_a_mean_of_means
   }
 }
 
-TEST(TrainingStep, the_reported_loss_does_not_depend_on_the_number_of_ranks) {
+TEST(TrainingStep, TR_15_the_reported_loss_does_not_depend_on_the_number_of_ranks) {
   base::FakeFiles files;
   std::vector<std::uint8_t> labels;
   for (int i = 0; i < 20; ++i) labels.push_back(static_cast<std::uint8_t>(i % 5));

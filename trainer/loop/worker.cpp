@@ -1,7 +1,6 @@
 #include "trainer/loop/worker.h"
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <optional>
 
@@ -11,12 +10,13 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "contract/report.h"
-#include "trainer/checkpoint/checkpoint_writer.h"
 #include "trainer/collectives/tcp/tcp_ring.h"
 #include "trainer/coordinator/member_client.h"
 #include "trainer/loop/abort_watch.h"
 #include "trainer/loop/cgroup.h"
+#include "trainer/loop/checkpoint_duty.h"
 #include "trainer/loop/job_state.h"
+#include "trainer/loop/member_events.h"
 #include "trainer/loop/replica.h"
 #include "trainer/loop/training_step.h"
 #include "trainer/loop/worker_server.h"
@@ -30,12 +30,7 @@ using base::Result;
 using base::Status;
 using contract::ExitCode;
 
-// After SIGTERM the coordinator ends the job at a step boundary with a checkpoint; longer than this without a
-// word from it and the pod's grace period (60 s) would end first.
-constexpr base::Duration kStopPatience = std::chrono::seconds(45);
-constexpr base::Duration kEventSlice = std::chrono::milliseconds(500);
 constexpr std::int64_t kLogEvery = 50;  // steps
-constexpr std::size_t kEventsAhead = 8;
 
 struct Ending {
   ExitCode code = ExitCode::kDone;
@@ -91,31 +86,24 @@ class Worker {
                                 client_->set_phase(position_.step + 1, phase_name(phase));
                               }};
     for (;;) {
-      EVENKEEL_ASSIGN(const MemberEvent event, next_event());
+      EVENKEEL_ASSIGN(const MemberEvent event, events_->next());
       read_ahead();
       if (const auto* abort = std::get_if<contract::Abort>(&event))
         return Error{ErrorCode::kAborted, abort->reason};
       if (const auto* finish = std::get_if<contract::Finish>(&event)) return finished(*finish);
       const auto& plan = std::get<contract::StepPlan>(event);
       EVENKEEL_TRY(train(context, plan));
-      EVENKEEL_TRY(report_saves(false));
+      EVENKEEL_TRY(checkpoints_.report(*client_, false));
       if (plan.evaluate_after) EVENKEEL_TRY(evaluate(context, plan));
       if (plan.checkpoint_after) EVENKEEL_TRY(save(context, plan));
     }
   }
 
-  // Plans are issued several steps ahead: what they will need is read while this one computes.
   void read_ahead() {
     const auto rank = static_cast<std::size_t>(settings_.rank);
-    while (events_.size() < kEventsAhead) {
-      std::optional<Result<MemberEvent>> event = client_->try_event();
-      if (!event) return;
-      if (event->ok() && std::holds_alternative<contract::StepPlan>(**event)) {
-        const auto& plan = std::get<contract::StepPlan>(**event);
-        replica_->expect_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]);
-      }
-      events_.push_back(std::move(*event));
-    }
+    events_->look_ahead([&](const contract::StepPlan& plan) {
+      replica_->expect_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]);
+    });
   }
 
   Status train(const StepContext& context, const contract::StepPlan& plan) {
@@ -159,34 +147,12 @@ class Worker {
     return client_->evaluated(message);
   }
 
-  // One writes, beside the training: only the copy of the state holds this rank up. The last save of a run is
-  // waited for, because the run's end depends on it.
   Status save(const StepContext& context, const contract::StepPlan& plan) {
-    if (settings_.rank != 0) {
-      contract::Checkpointed message;
-      message.step = plan.step;
-      return client_->checkpointed(message);
-    }
     context.enter(StepPhase::kCheckpoint);
-    writer_->begin(make_manifest({settings_.config.job_uid, settings_.config.attempt}, position_, *replica_),
-                   replica_->weights(), replica_->optimizer_state());
     const bool last = plan.stop_after || plan.step == client_->membership().target_steps;
-    EVENKEEL_TRY(report_saves(last));
+    EVENKEEL_TRY(checkpoints_.save(*client_, {settings_.config.job_uid, settings_.config.attempt}, position_,
+                                   *replica_, last));
     context.enter(StepPhase::kOther);
-    return {};
-  }
-
-  // Tells of the saves that have ended; `wait`: of the running one too.
-  Status report_saves(bool wait) {
-    while (writer_) {
-      std::optional<SaveOutcome> outcome = wait ? writer_->wait() : writer_->poll();
-      if (!outcome) break;
-      contract::Checkpointed message;
-      message.step = outcome->step;
-      message.seconds = outcome->copy_seconds + outcome->write_seconds;
-      report_saved(outcome->saved, message);
-      EVENKEEL_TRY(client_->checkpointed(message));
-    }
     return {};
   }
 
@@ -210,10 +176,7 @@ class Worker {
     if (replica_->init_from()) base::log_info(to_text(*replica_->init_from()));
     for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
     if (!spec_.checkpoint.path.empty()) {
-      if (settings_.rank == 0) {
-        writer_ =
-            std::make_unique<CheckpointWriter>(*deps_.files, spec_.checkpoint.path, spec_.checkpoint.keep);
-      }
+      if (settings_.rank == 0) checkpoints_ = CheckpointDuty(*deps_.files, spec_.checkpoint);
       EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
       for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
     }
@@ -268,6 +231,7 @@ class Worker {
                     {"transport", "tcp"},
                     {"ranks", settings_.config.ranks}});
     EVENKEEL_ASSIGN(client_, MemberClient::join(std::move(options), std::move(join)));
+    events_.emplace(*client_, [this] { return stopping(); });
     return {};
   }
 
@@ -313,7 +277,8 @@ class Worker {
 
   // From the handshake on, what cannot be read came over the network, unless it came out of the data set.
   Error not_the_users(Error error) const {
-    if (error.code == ErrorCode::kCorruptData && !replica_->data_failed()) error.code = ErrorCode::kUnavailable;
+    if (error.code == ErrorCode::kCorruptData && !replica_->data_failed())
+      error.code = ErrorCode::kUnavailable;
     return error;
   }
 
@@ -321,32 +286,11 @@ class Worker {
   // ------------------------------------------------------------------------------------------
   bool stopping() const { return deps_.stop_requested && deps_.stop_requested(); }
 
-  // The next event. Once we were asked to stop, silence of the coordinator has an end.
-  Result<MemberEvent> next_event() {
-    if (!events_.empty()) {
-      Result<MemberEvent> event = std::move(events_.front());
-      events_.pop_front();
-      return event;
-    }
-    std::optional<base::MonotonicTime> give_up_at;
-    for (;;) {
-      const base::MonotonicTime now = base::real_clock().now();
-      Result<MemberEvent> event = client_->next_event(now + kEventSlice);
-      if (event.ok() || event.error().code != ErrorCode::kDeadlineExceeded) return event;
-      if (!stopping()) continue;
-      if (!give_up_at) give_up_at = now + kStopPatience;
-      if (now >= *give_up_at) {
-        return Error{ErrorCode::kUnavailable,
-                     "asked to stop, and the coordinator planned no end within 45 s"};
-      }
-    }
-  }
-
   Result<Ending> finished(const contract::Finish& finish) const {
     if (finish.completed) return Ending{ExitCode::kDone, finish.reason};
-    if (!last_save_error_.empty()) {
+    if (!checkpoints_.last_error().empty()) {
       return Ending{ExitCode::kTryAgain, "stopped after step " + std::to_string(position_.step) +
-                                             ", but without a checkpoint: " + last_save_error_};
+                                             ", but without a checkpoint: " + checkpoints_.last_error()};
     }
     return Ending{stopping() ? ExitCode::kStopped : ExitCode::kTryAgain, "stopped: " + finish.reason};
   }
@@ -361,7 +305,7 @@ class Worker {
       const auto until =
           base::real_clock().now() + std::chrono::seconds(spec_.restart.failure_detection_seconds + 3);
       for (;;) {
-        const Result<MemberEvent> event = events_.empty() ? client_->next_event(until) : next_event();
+        const Result<MemberEvent> event = events_->next_until(until);
         if (!event.ok()) break;
         if (const auto* abort = std::get_if<contract::Abort>(&*event))
           return {ErrorCode::kAborted, abort->reason};
@@ -385,21 +329,6 @@ class Worker {
 
   // ---- log
   // ---------------------------------------------------------------------------------------------------------
-  void report_saved(const Result<SavedCheckpoint>& saved, contract::Checkpointed& message) {
-    last_save_error_ = saved.ok() ? "" : saved.error().message;
-    if (!saved.ok()) {
-      message.error = saved.error().message;
-      base::log_error("checkpoint not written; training goes on",
-                      {{"step", message.step}, {"error", message.error}});
-      return;
-    }
-    message.directory = saved->directory;
-    message.bytes = static_cast<std::int64_t>(saved->bytes);
-    for (const std::string& warning : saved->warnings) base::log_warning(warning);
-    base::log_info("checkpoint written",
-                   {{"step", message.step}, {"directory", message.directory}, {"bytes", message.bytes}});
-  }
-
   void log_step(const contract::StepPlan& plan, const contract::Commit& commit) const {
     const std::int64_t target = client_->membership().target_steps;
     if (plan.step % kLogEvery != 0 && plan.step != 1 && plan.step != target) return;
@@ -438,13 +367,12 @@ class Worker {
   std::unique_ptr<Replica> replica_;
   std::optional<base::Listener> listener_;
   std::unique_ptr<MemberClient> client_;
+  std::optional<MemberEvents> events_;  // of client_
   std::unique_ptr<TcpRing> ring_;
-  std::unique_ptr<AbortWatch> watch_;       // uses ring_ and client_: goes before them
-  std::deque<Result<MemberEvent>> events_;  // taken from the client, not yet lived through
+  std::unique_ptr<AbortWatch> watch_;  // uses ring_ and client_: goes before them
   JobPosition position_;
-  CollectiveCount counted_;                   // all-reduces that earlier commits told of
-  std::unique_ptr<CheckpointWriter> writer_;  // of the rank that writes, where checkpoints are asked for
-  std::string last_save_error_;
+  CollectiveCount counted_;  // all-reduces that earlier commits told of
+  CheckpointDuty checkpoints_;
 };
 
 }  // namespace

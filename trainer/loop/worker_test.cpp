@@ -177,7 +177,7 @@ TEST(Worker, asked_to_stop_it_checkpoints_ends_with_143_and_goes_on_where_it_was
   EXPECT_EQ(second.coordinator_exit(), 0);
 }
 
-TEST(Worker, numbers_that_are_not_finite_end_the_job_with_76_and_keep_the_last_good_checkpoint) {
+TEST(Worker, TR_21_numbers_that_are_not_finite_end_the_job_with_76_and_keep_the_last_good_checkpoint) {
   base::FakeFiles files;
   put_row_set(files, "/data", 40, 10);
   contract::TrainingJobSpec spec = job(2);
@@ -193,7 +193,7 @@ TEST(Worker, numbers_that_are_not_finite_end_the_job_with_76_and_keep_the_last_g
   EXPECT_EQ(newest_step(files), 1);
 }
 
-TEST(Worker, a_rank_with_another_model_is_refused_with_78_and_the_right_one_may_take_its_place) {
+TEST(Worker, TR_29_a_rank_with_another_model_is_refused_with_78_and_the_right_one_may_take_its_place) {
   base::FakeFiles files;
   put_row_set(files, "/data", 20, 4);
   Job job_run(files, job(2));
