@@ -1,16 +1,15 @@
 #include "trainer/data/batch.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
 
 #include "base/hash.h"
 #include "trainer/data/crew.h"
-#include "trainer/data/resident_split.h"
 #include "trainer/data/sample_pipeline.h"
 
 namespace evenkeel::trainer {
@@ -75,7 +74,6 @@ bool worth_caching(const Split& split) {
 
 struct BatchReader::State {
   const Split* split = nullptr;
-  std::unique_ptr<const Split> own_split;  // of make(Dataset)
   contract::BadRecordAction action = contract::BadRecordAction::kFail;
   std::int64_t max_skipped = 0;
   std::vector<ValueTable> tables;
@@ -200,29 +198,6 @@ std::int64_t BatchReader::distinct_skipped() const {
 std::uint64_t BatchReader::cached_bytes() const {
   const RecordCache* cache = state_->pipeline->cache();
   return cache == nullptr ? 0 : cache->held_bytes();
-}
-
-Result<BatchReader> BatchReader::make(const Dataset& dataset, const std::vector<double>& mean,
-                                      const std::vector<double>& stddev) {
-  contract::DatasetSpec spec;
-  spec.mean = mean;
-  spec.stddev = stddev;
-  spec.bad_record_action = contract::BadRecordAction::kSkip;
-  spec.max_skipped = std::numeric_limits<std::int64_t>::max();
-  auto split = std::make_unique<ResidentSplit>(&dataset);
-  EVENKEEL_ASSIGN(BatchReader reader, make(*split, spec, ReaderOptions{}));
-  reader.state_->own_split = std::move(split);
-  return reader;
-}
-
-BatchTaken BatchReader::read(const EpochOrder& order, std::int64_t begin, std::int64_t end,
-                             HostBatch& batch) const {
-  return *read(order, 0, begin, end, batch);
-}
-
-BatchTaken BatchReader::append(const EpochOrder& order, std::int64_t begin, std::int64_t end,
-                               HostBatch& batch) const {
-  return *append(order, 0, begin, end, batch);
 }
 
 }  // namespace evenkeel::trainer

@@ -10,7 +10,6 @@
 
 #include "base/result.h"
 #include "contract/job/spec.h"
-#include "trainer/data/dataset.h"
 #include "trainer/data/order.h"
 #include "trainer/data/split.h"
 
@@ -74,12 +73,6 @@ class BatchReader {
   // Different records that were skipped so far.
   std::int64_t distinct_skipped() const;
   std::uint64_t cached_bytes() const;
-
-  // Of a data set that is in memory as a whole and was checked when it was loaded; goes when nobody calls it.
-  static base::Result<BatchReader> make(const Dataset& dataset, const std::vector<double>& mean,
-                                        const std::vector<double>& stddev);
-  BatchTaken read(const EpochOrder& order, std::int64_t begin, std::int64_t end, HostBatch& batch) const;
-  BatchTaken append(const EpochOrder& order, std::int64_t begin, std::int64_t end, HostBatch& batch) const;
 
  private:
   struct State;

@@ -344,15 +344,43 @@ TEST(Idx, TR_39_a_label_out_of_range_is_told_before_any_step) {
   EXPECT_EQ(open_dataset(files, spec, 0)->train->info().num_classes, 3);
 }
 
-TEST(Idx, shapes_have_three_sizes_and_must_agree) {
-  base::FakeFiles files;
-  files.put("/d/train-images-idx3-ubyte", big_endian({0x803, 1, 2, 2}) + std::string(4, '\0'));
-  files.put("/d/train-labels-idx1-ubyte", big_endian({0x801, 1}) + std::string(1, '\0'));
-  files.put("/d/t10k-images-idx3-ubyte", big_endian({0x803, 1, 2, 3}) + std::string(6, '\0'));
-  files.put("/d/t10k-labels-idx1-ubyte", big_endian({0x801, 1}) + std::string(1, '\0'));
+void put_idx(base::FakeFiles& files, const std::string& prefix, std::uint32_t count, std::uint32_t width,
+             const std::string& labels) {
+  files.put("/d/" + prefix + "-images-idx3-ubyte",
+            big_endian({0x803, count, 2, width}) + std::string(count * 2 * width, '\0'));
+  files.put("/d/" + prefix + "-labels-idx1-ubyte", big_endian({0x801, count}) + labels);
+}
+
+contract::DatasetSpec idx_spec() {
   contract::DatasetSpec spec;
   spec.format = "idx";
   spec.path = "/d";
+  return spec;
+}
+
+TEST(Idx, the_train_split_decides_the_classes) {
+  base::FakeFiles files;
+  put_idx(files, "train", 2, 2, std::string("\0\2", 2));
+  put_idx(files, "t10k", 1, 2, "\3");
+  contract::DatasetSpec spec = idx_spec();
+  expect_error(open_dataset(files, spec, 0).error(), ErrorCode::kCorruptData,
+               {"t10k-labels-idx1-ubyte: record 0, byte offset 8: label 3"});
+  EXPECT_TRUE(open_dataset(files, spec, 4).ok());
+  spec.eval_split = "";
+  EXPECT_EQ(open_dataset(files, spec, 0)->eval, nullptr);
+}
+
+TEST(Idx, nothing_to_train_on_is_an_error) {
+  base::FakeFiles files;
+  put_idx(files, "train", 0, 2, "");
+  expect_error(open_dataset(files, idx_spec(), 2).error(), ErrorCode::kCorruptData, {"0 usable samples"});
+}
+
+TEST(Idx, shapes_have_three_sizes_and_must_agree) {
+  base::FakeFiles files;
+  put_idx(files, "train", 1, 2, std::string(1, '\0'));
+  put_idx(files, "t10k", 1, 3, std::string(1, '\0'));
+  contract::DatasetSpec spec = idx_spec();
   expect_error(open_dataset(files, spec, 2).error(), ErrorCode::kCorruptData, {"test are 2x3", "train 2x2"});
   spec.image_size = {4, 4};
   EXPECT_EQ(open_dataset(files, spec, 2)->eval->info().sample_shape, (std::vector<std::int64_t>{4, 4, 1}));

@@ -104,31 +104,4 @@ Result<Dataset> read_idx(base::Files& files, const std::string& folder, const st
   return data;
 }
 
-Result<DatasetPair> load_dataset(base::Files& files, const contract::DatasetSpec& spec, int num_classes) {
-  IdxOptions options;
-  options.num_classes = num_classes;
-  options.bad_record_action = spec.bad_record_action;
-  options.max_skipped = spec.max_skipped;
-  DatasetPair pair;
-  EVENKEEL_ASSIGN(pair.train, read_idx(files, spec.path, spec.train_split, options));
-  if (pair.train.samples == pair.train.skipped) {
-    return Error{ErrorCode::kCorruptData, "split " + spec.train_split + " in " + spec.path + " has " +
-                                              std::to_string(pair.train.samples) +
-                                              " usable samples: there is nothing to train on"};
-  }
-  if (spec.eval_split.empty()) return pair;
-  options.num_classes = pair.train.num_classes;
-  EVENKEEL_ASSIGN(Dataset eval, read_idx(files, spec.path, spec.eval_split, options));
-  if (eval.sample_shape != pair.train.sample_shape) {
-    const auto text = [](const Dataset& d) {
-      return std::to_string(d.sample_shape[0]) + "x" + std::to_string(d.sample_shape[1]);
-    };
-    return Error{ErrorCode::kCorruptData, "images of split " + spec.eval_split + " are " + text(eval) +
-                                              ", of split " + spec.train_split + " " + text(pair.train) +
-                                              ": they must agree"};
-  }
-  pair.eval = std::move(eval);
-  return pair;
-}
-
 }  // namespace evenkeel::trainer

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,17 +27,6 @@ struct IdxOptions {
 // One split. Errors: kNotFound (folder or file), kCorruptData with file, record, byte offset, cause.
 base::Result<Dataset> read_idx(base::Files& files, const std::string& folder, const std::string& split,
                                const IdxOptions& options);
-
-struct DatasetPair {
-  Dataset train;
-  std::optional<Dataset> eval;  // absent where spec.eval_split is empty
-};
-
-// Both splits of a job. num_classes as in IdxOptions (see output_classes() in trainer/model/model.h); where
-// it is 0 the train split decides and the eval split must obey. A train split without samples is an error, so
-// is an eval split of another sample shape. spec.max_skipped holds for each split by itself.
-base::Result<DatasetPair> load_dataset(base::Files& files, const contract::DatasetSpec& spec,
-                                       int num_classes);
 
 // The parsers alone, on whole file contents; `file` is for messages. For tests and fuzzing as well.
 base::Result<Dataset> parse_idx_images(std::string bytes, const std::string& file, std::uint64_t max_bytes);

@@ -170,32 +170,5 @@ TEST(IdxReader, what_is_missing_is_named) {
   EXPECT_NE(no_file.error().message.find("/d/val-labels-idx1-ubyte.gz"), std::string::npos);
 }
 
-TEST(LoadDataset, the_train_split_decides_the_classes) {
-  base::FakeFiles files;
-  put_split(files, "train", images(2, 1, 1), labels({0, 2}));
-  put_split(files, "t10k", images(1, 1, 1), labels({3}));
-  contract::DatasetSpec spec;
-  spec.path = "/d";
-  const auto pair = load_dataset(files, spec, 0);
-  ASSERT_FALSE(pair.ok());
-  EXPECT_NE(pair.error().message.find("t10k-labels-idx1-ubyte: record 0, byte offset 8: label 3"),
-            std::string::npos)
-      << pair.error().message;
-  EXPECT_TRUE(load_dataset(files, spec, 4).ok());
-  spec.eval_split = "";
-  EXPECT_FALSE(load_dataset(files, spec, 0)->eval.has_value());
-}
-
-TEST(LoadDataset, nothing_to_train_on_and_shapes_that_differ_are_errors) {
-  base::FakeFiles files;
-  put_split(files, "train", images(0, 2, 2), labels({}));
-  put_split(files, "t10k", images(1, 2, 3), labels({0}));
-  contract::DatasetSpec spec;
-  spec.path = "/d";
-  EXPECT_NE(load_dataset(files, spec, 2).error().message.find("0 usable samples"), std::string::npos);
-  put_split(files, "train", images(1, 2, 2), labels({0}));
-  EXPECT_NE(load_dataset(files, spec, 2).error().message.find("2x3"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace evenkeel::trainer

@@ -4,30 +4,24 @@
 
 namespace evenkeel::trainer {
 
-ResidentSplit::ResidentSplit(Dataset data, const std::vector<int>& image_size)
-    : own_(std::move(data)), data_(&own_) {
-  describe(image_size);
-}
-
-ResidentSplit::ResidentSplit(const Dataset* data) : data_(data) {
-  describe({});
-}
-
-void ResidentSplit::describe(const std::vector<int>& image_size) {
+ResidentSplit::ResidentSplit(Dataset data, const std::vector<int>& image_size) : data_(std::move(data)) {
   form_ = RecordForm::kPixels;
-  stored_shape_ = data_->sample_shape;
-  if (stored_shape_.size() == 2) stored_shape_.push_back(1);
-  info_ = {data_->name, data_->samples, stored_shape_, data_->num_classes};
-  if (image_size.size() == 2) info_.sample_shape = {image_size[0], image_size[1], stored_shape_[2]};
-  known_bad_ = data_->bad;
+  stored_shape_ = data_.sample_shape;
+  stored_shape_.resize(3, 1);  // (H, W) has one channel
+  info_.name = data_.name;
+  info_.samples = data_.samples;
+  info_.num_classes = data_.num_classes;
+  info_.sample_shape = stored_shape_;
+  for (std::size_t i = 0; i < 2 && image_size.size() == 2; ++i) info_.sample_shape[i] = image_size[i];
+  known_bad_ = data_.bad;
 }
 
 std::uint64_t ResidentSplit::resident_bytes() const {
-  return data_->image_bytes.size() + data_->labels.size() * sizeof(std::int32_t);
+  return data_.image_bytes.size() + data_.labels.size() * sizeof(std::int32_t);
 }
 
 base::Result<StoredRecord> ResidentSplit::read(std::int64_t id) const {
-  const std::int32_t label = data_->labels[static_cast<std::size_t>(id)];
+  const std::int32_t label = data_.labels[static_cast<std::size_t>(id)];
   if (label == kSkippedLabel) {
     const auto known = known_bad_.find(id);
     if (known == known_bad_.end()) return corrupt(id, "marked as bad");
@@ -35,16 +29,16 @@ base::Result<StoredRecord> ResidentSplit::read(std::int64_t id) const {
   }
   StoredRecord record;
   record.label = label;
-  record.borrow(data_->image(id));
+  record.borrow(data_.image(id));
   record.stored_bytes = record.bytes().size() + 1;
   return record;
 }
 
 std::string ResidentSplit::where(std::int64_t id) const {
   const auto after =
-      std::upper_bound(data_->origins.begin(), data_->origins.end(), id,
+      std::upper_bound(data_.origins.begin(), data_.origins.end(), id,
                        [](std::int64_t value, const RecordOrigin& o) { return value < o.first; });
-  if (after == data_->origins.begin()) return "split " + info_.name + ": record " + std::to_string(id);
+  if (after == data_.origins.begin()) return "split " + info_.name + ": record " + std::to_string(id);
   const RecordOrigin& origin = *(after - 1);
   const auto record = static_cast<std::uint64_t>(id - origin.first);
   return origin.file + ": record " + std::to_string(record) + ", byte offset " +

@@ -12,18 +12,13 @@ class ResidentSplit : public Split {
  public:
   // image_size: {height, width} that samples are brought to by the reader; empty = as stored.
   ResidentSplit(Dataset data, const std::vector<int>& image_size);
-  // Only looks at `data`, which must outlive it.
-  explicit ResidentSplit(const Dataset* data);
 
   std::uint64_t resident_bytes() const override;
   base::Result<StoredRecord> read(std::int64_t id) const override;
   std::string where(std::int64_t id) const override;
 
  private:
-  void describe(const std::vector<int>& image_size);
-
-  Dataset own_;
-  const Dataset* data_;
+  Dataset data_;
 };
 
 }  // namespace evenkeel::trainer

@@ -11,44 +11,63 @@ namespace {
 // Weights are whole numbers that add up to 2^kWeightBits exactly, so that an even area stays what it is.
 constexpr int kWeightBits = 15;
 
-// One output pixel: sum of weight[k] * source[first + k].
-struct Taps {
-  int first = 0;
-  std::vector<std::int32_t> weight;
+// One axis: output pixel i is the sum of weight[i * taps + k] * source[first[i] + k] over k < taps. All have
+// the same number of taps, padded with zeros inside the source.
+struct Axis {
+  int taps = 0;
+  std::vector<int> first;
+  std::vector<std::int32_t> weights;
+
+  const std::int32_t* weights_of(int i) const { return weights.data() + static_cast<std::size_t>(i * taps); }
 };
 
-Taps taps_at(double center, double support, int source_size) {
-  Taps taps;
-  taps.first = std::clamp(static_cast<int>(std::floor(center - support + 0.5)), 0, source_size - 1);
+// The weights of the source pixels that the triangle around `center` covers, in double, adding up to 1.
+struct Exact {
+  int first = 0;
+  std::vector<double> weights;
+};
+
+Exact exact_weights(double center, double support, int source_size) {
+  Exact exact;
+  exact.first = std::clamp(static_cast<int>(std::floor(center - support + 0.5)), 0, source_size - 1);
   const int last =
-      std::clamp(static_cast<int>(std::floor(center + support - 0.5)), taps.first, source_size - 1);
-  std::vector<double> exact;
+      std::clamp(static_cast<int>(std::floor(center + support - 0.5)), exact.first, source_size - 1);
   double sum = 0;
-  for (int i = taps.first; i <= last; ++i) {
-    exact.push_back(std::max(0.0, 1.0 - std::abs(i + 0.5 - center) / support));
-    sum += exact.back();
+  for (int i = exact.first; i <= last; ++i) {
+    exact.weights.push_back(std::max(0.0, 1.0 - std::abs(i + 0.5 - center) / support));
+    sum += exact.weights.back();
   }
-  // Rounded so that the error never adds up: each weight is the difference of two rounded partial sums.
+  for (double& weight : exact.weights) {
+    weight = sum > 0 ? weight / sum : 1.0 / static_cast<double>(exact.weights.size());
+  }
+  return exact;
+}
+
+// Rounded so that the error never adds up: each weight is the difference of two rounded partial sums.
+void round_into(const std::vector<double>& exact, std::int32_t* out) {
   double partial = 0;
   std::int64_t given = 0;
   for (const double weight : exact) {
-    partial += sum > 0 ? weight / sum : 1.0 / static_cast<double>(exact.size());
+    partial += weight;
     const std::int64_t upto = std::llround(partial * (1 << kWeightBits));
-    taps.weight.push_back(static_cast<std::int32_t>(upto - given));
+    *out++ = static_cast<std::int32_t>(upto - given);
     given = upto;
   }
-  return taps;
 }
 
-// For all output pixels of one axis.
-std::vector<Taps> taps_of(double start, double length, int source_size, int target_size) {
+Axis make_axis(double start, double length, int source_size, int target_size) {
   const double scale = length / target_size;
   const double support = std::max(1.0, scale);
-  std::vector<Taps> all;
-  all.reserve(static_cast<std::size_t>(target_size));
-  for (int i = 0; i < target_size; ++i)
-    all.push_back(taps_at(start + (i + 0.5) * scale, support, source_size));
-  return all;
+  Axis axis;
+  axis.taps = std::min(source_size, static_cast<int>(std::ceil(2 * support)) + 1);
+  axis.weights.resize(static_cast<std::size_t>(target_size) * static_cast<std::size_t>(axis.taps));
+  for (int i = 0; i < target_size; ++i) {
+    const Exact exact = exact_weights(start + (i + 0.5) * scale, support, source_size);
+    const int first = std::min(exact.first, source_size - axis.taps);
+    axis.first.push_back(first);
+    round_into(exact.weights, axis.weights.data() + i * axis.taps + (exact.first - first));
+  }
+  return axis;
 }
 
 std::uint8_t to_byte(std::int32_t sum) {
@@ -64,27 +83,31 @@ void add_row(std::int32_t* sums, const std::uint8_t* row, std::int32_t weight, s
   for (std::size_t i = 0; i < count; ++i) sums[i] += weight * row[i];
 }
 
-// Rows first: whole source rows are added up, without a stride. Only the columns that are needed.
-void shrink_rows(const Image& source, const Taps& taps, std::size_t first_byte,
-                 std::vector<std::int32_t>& sums) {
+// One row of the result before its columns are shrunk. Rows first: whole source rows are added up, without a
+// stride, and only the bytes that are needed.
+void shrink_rows(const Image& source, const Axis& rows, int y, std::size_t first_byte,
+                 std::vector<std::int32_t>& sums, std::vector<std::uint8_t>& row) {
   std::fill(sums.begin(), sums.end(), 0);
-  for (std::size_t k = 0; k < taps.weight.size(); ++k) {
-    add_row(sums.data(), source.row(taps.first + static_cast<int>(k)) + first_byte, taps.weight[k],
-            sums.size());
+  const std::int32_t* weights = rows.weights_of(y);
+  for (int k = 0; k < rows.taps; ++k) {
+    if (weights[k] == 0) continue;
+    const int from = rows.first[static_cast<std::size_t>(y)] + k;
+    add_row(sums.data(), source.row(from) + first_byte, weights[k], sums.size());
   }
+  std::transform(sums.begin(), sums.end(), row.begin(), to_byte);
 }
 
-void shrink_columns(const std::vector<std::uint8_t>& row, const std::vector<Taps>& columns, int first_column,
-                    int channels, std::uint8_t* out) {
-  for (const Taps& taps : columns) {
-    const std::uint8_t* from = row.data() + (taps.first - first_column) * channels;
-    for (int c = 0; c < channels; ++c) {
-      std::int32_t sum = 0;
-      for (std::size_t k = 0; k < taps.weight.size(); ++k) {
-        sum += taps.weight[k] * from[k * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
-      }
-      *out++ = to_byte(sum);
+template <int kChannels>
+void shrink_columns(const std::uint8_t* row, const Axis& columns, int first_column, std::uint8_t* out) {
+  const int width = static_cast<int>(columns.first.size());
+  for (int x = 0; x < width; ++x) {
+    const std::uint8_t* from = row + (columns.first[static_cast<std::size_t>(x)] - first_column) * kChannels;
+    const std::int32_t* weights = columns.weights_of(x);
+    std::int32_t sums[kChannels] = {};
+    for (int k = 0; k < columns.taps; ++k, from += kChannels) {
+      for (int c = 0; c < kChannels; ++c) sums[c] += weights[k] * from[c];
     }
+    for (const std::int32_t sum : sums) *out++ = to_byte(sum);
   }
 }
 
@@ -92,19 +115,19 @@ void shrink_columns(const std::vector<std::uint8_t>& row, const std::vector<Taps
 
 void resize_box(const Image& source, const Box& box, int height, int width, Image& target) {
   assert(&source != &target && height >= 1 && width >= 1 && box.height > 0 && box.width > 0);
+  assert(source.channels == 1 || source.channels == 3);
   target.reset(height, width, source.channels);
-  const std::vector<Taps> rows = taps_of(box.y, box.height, source.height, height);
-  const std::vector<Taps> columns = taps_of(box.x, box.width, source.width, width);
-  const int first_column = columns.front().first;
-  const int end_column = columns.back().first + static_cast<int>(columns.back().weight.size());
+  const Axis rows = make_axis(box.y, box.height, source.height, height);
+  const Axis columns = make_axis(box.x, box.width, source.width, width);
+  const int first_column = *std::min_element(columns.first.begin(), columns.first.end());
+  const int end_column = *std::max_element(columns.first.begin(), columns.first.end()) + columns.taps;
   const auto channels = static_cast<std::size_t>(source.channels);
-  const std::size_t first_byte = static_cast<std::size_t>(first_column) * channels;
   std::vector<std::int32_t> sums(static_cast<std::size_t>(end_column - first_column) * channels);
   std::vector<std::uint8_t> row(sums.size());
+  const auto shrink = channels == 1 ? shrink_columns<1> : shrink_columns<3>;
   for (int y = 0; y < height; ++y) {
-    shrink_rows(source, rows[static_cast<std::size_t>(y)], first_byte, sums);
-    std::transform(sums.begin(), sums.end(), row.begin(), to_byte);
-    shrink_columns(row, columns, first_column, source.channels, target.row(y));
+    shrink_rows(source, rows, y, static_cast<std::size_t>(first_column) * channels, sums, row);
+    shrink(row.data(), columns, first_column, target.row(y));
   }
 }
 

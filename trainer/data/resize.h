@@ -9,8 +9,8 @@
 namespace evenkeel::trainer {
 
 // `box` of `source`, resized. Pixels outside the box but inside the picture count at its edges, as if the
-// whole picture had been resized and then cropped. REQUIRES: the box has a positive size and lies within the
-// picture (rounding apart), height, width >= 1, `target` is not `source`.
+// whole picture had been resized and then cropped. REQUIRES: 1 or 3 channels; the box has a positive size and
+// lies within the picture (rounding apart), height, width >= 1, `target` is not `source`.
 void resize_box(const Image& source, const Box& box, int height, int width, Image& target);
 
 }  // namespace evenkeel::trainer

@@ -1,6 +1,7 @@
-// Format webdataset: tar archives <split>*.tar. Members of a sample share a key, their path up to the first
-// dot of the base name; the rest of the name says what they are: jpg, jpeg or png the picture, cls the label
-// as digits. Other members are ignored; a key with neither picture nor label is no sample.
+// Format webdataset: tar archives <split>*.tar, or with the split as a word of their name. Members of a
+// sample share a key, their path up to the first dot of the base name; the rest of the name says what they
+// are: jpg, jpeg or png the picture, cls the label as digits. Other members are ignored; a key with neither
+// picture nor label is no sample.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -183,7 +184,8 @@ Result<std::vector<std::string>> names_of(const FormatRequest& request) {
   EVENKEEL_ASSIGN(const auto entries, request.files.list(folder));
   std::vector<std::string> names;
   for (const base::DirEntry& entry : entries) {
-    if (entry.is_directory || !entry.name.starts_with(request.split)) continue;
+    const bool meant = entry.name.starts_with(request.split) || has_word(entry.name, request.split);
+    if (entry.is_directory || entry.name.starts_with(".") || !meant) continue;
     for (const char* packed : {".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"}) {
       if (entry.name.ends_with(packed)) {
         return Error{ErrorCode::kUnsupported, folder + "/" + entry.name +
