@@ -53,7 +53,9 @@ bool sized(const Json& dataset) {
 constexpr char kSizedCel[] = "(has(self.image) && has(self.image.size) && size(self.image.size) == 2)";
 
 FieldRule photographs_rule() {
-  return {.cel = std::string("!(self.format in ['tfrecord', 'imagefolder', 'webdataset']) || ") + kSizedCel,
+  return {.cel = std::string(
+                     "!has(self.format) || !(self.format in ['tfrecord', 'imagefolder', 'webdataset']) || ") +
+                 kSizedCel,
           .message = "image.size is needed for format {format}, whose images may differ in size",
           .holds = [](const Json& self, const Json&) {
             const std::string format = base::string_at(self, "format");

@@ -151,7 +151,7 @@ TEST(GradientReduction, evaluation_is_summed_in_double) {
   MemoryGroup group(2);
   group.run([](MemoryGroup::Member& member) {
     const auto sums =
-        reduce_evaluation(member, {0.1, (std::int64_t{1} << 30) + member.rank(), std::int64_t{1} << 31});
+        reduce_evaluation(member, {0.1, (std::int64_t{1} << 30) + member.rank(), std::int64_t{1} << 31, {}});
     ASSERT_TRUE(sums.ok());
     EXPECT_DOUBLE_EQ(sums->loss, 0.2);
     EXPECT_EQ(sums->correct, (std::int64_t{1} << 31) + 1);
