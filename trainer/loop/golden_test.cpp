@@ -244,8 +244,11 @@ class Ranks {
     meeting_.arrive_and_wait();
     std::ranges::copy(sum_, values.begin());
     meeting_.arrive_and_wait();
-    const std::lock_guard lock(mutex_);
-    sum_.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      sum_.clear();
+    }
+    meeting_.arrive_and_wait();  // nobody begins the next sum before all have left this one
     return {};
   }
 
