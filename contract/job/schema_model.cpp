@@ -192,7 +192,7 @@ Field layers_field() {
        sizes("kernelSize", "Height and width of the window, or one number for both.", 1, 2),
        sizes("strides", "Steps of the window; 1 where absent, for pools the window.", 1, 2),
        choice("padding",
-              "Zeros around the image: valid none (where absent), same so many that only strides "
+              "Zeros around the image; valid: none (where absent), same so many that only strides "
               "make it smaller.",
               {"valid", "same"}),
        sizes("pads",
