@@ -1,0 +1,157 @@
+// Every way in which a job ends: done, stopped, a member lost, a member failed.
+#include "trainer/coordinator/coordination.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "trainer/coordinator/coordination_internal.h"
+
+namespace evenkeel::trainer {
+namespace {
+
+using contract::ExitCode;
+using contract::JobStage;
+using contract::MessageType;
+
+// When a rank dies its neighbours fail too, and either may be heard first: wait this long for a better
+// culprit.
+constexpr double kSettleSeconds = 0.5;
+// Aborted workers close by themselves; who has not by then is dead or stands still.
+constexpr double kAbortSeconds = 2.0;
+// Beyond spec.metrics.linger, for workers to write and leave.
+constexpr double kLeaveSeconds = 10.0;
+// Codes that say more than "try again" are passed on, for the restart rules to read.
+int passed_on(int exit_code) {
+  for (const ExitCode known : {ExitCode::kBadConfiguration, ExitCode::kBadData, ExitCode::kDeviceMissing,
+                               ExitCode::kNumerical, ExitCode::kMismatch}) {
+    if (exit_code == code(known)) return exit_code;
+  }
+  return code(ExitCode::kTryAgain);
+}
+
+}  // namespace
+
+// ---- the end
+
+void Coordination::stop(const std::string& reason, double now) {
+  if (ended() || stop_requested_) return;
+  stop_requested_ = true;
+  stop_reason_ = reason;
+  base::log_info("asked to stop", {{"reason", reason}});
+  if (!begun_) return finish(false, reason, now);
+  ledger_->request_stop();
+  if (stage_ == JobStage::kRunning) {
+    stage_ = JobStage::kStopping;
+    issue_plans();
+  }
+  finish_if_all_is_done(now);
+}
+
+void Coordination::finish_if_all_is_done(double now) {
+  if (!running() || suspect_) return;
+  if (stop_requested_ && !last_plan_ && plans_.empty()) return finish(ledger_->complete(), stop_reason_, now);
+  if (!ledger_->all_issued() || !plans_.empty()) return;
+  if (last_plan_) {
+    for (const auto& member : members_) {
+      if (last_plan_->evaluate_after && member->evaluated < last_plan_->step) return;
+      if (last_plan_->checkpoint_after && member->checkpointed < last_plan_->step) return;
+    }
+  }
+  finish(ledger_->complete(), ledger_->complete() ? "all steps are committed" : stop_reason_, now);
+}
+
+void Coordination::finish(bool completed, const std::string& reason, double now) {
+  stage_ = completed ? JobStage::kCompleted : JobStage::kStopped;
+  exit_code_ = code(completed ? ExitCode::kDone : ExitCode::kStopped);
+  ended_at_ = now;
+  findings_.reset();
+  message_ = completed ? "completed" : "stopped: " + reason;
+  base::log_info(message_, {{"step", ledger_ ? ledger_->committed().step : 0},
+                            {"samples", ledger_ ? ledger_->samples() : 0}});
+  send_to_all(MessageType::kFinish, to_json(contract::Finish{completed, reason}));
+}
+
+void Coordination::disconnected(ConnectionId id, const std::string& reason, double now) {
+  Member* member = member_of(id);
+  if (member == nullptr) return;
+  const int rank = member->hello.rank;
+  if (!begun_ && !ended()) {
+    base::log_warning("a rank left before the start", {{"member", rank}, {"reason", reason}});
+    members_[static_cast<std::size_t>(rank)].reset();
+    return;
+  }
+  member->connected = false;
+  if (!ended()) lost(rank, reason, now);
+}
+
+// A lost process is a cause, where it did not say why itself; what its neighbours report is the echo.
+void Coordination::lost(int rank, const std::string& reason, double now) {
+  if (members_[static_cast<std::size_t>(rank)]->reported) return;
+  fail(rank, code(ExitCode::kTryAgain), "rank " + std::to_string(rank) + " was lost: " + reason, now);
+}
+
+void Coordination::suspect(int rank, int exit_code, const std::string& reason, double now) {
+  if (ended()) return;
+  members_[static_cast<std::size_t>(rank)]->reported = true;
+  const std::string text = "rank " + std::to_string(rank) + ": " + reason;
+  if (exit_code != code(ExitCode::kTryAgain)) return fail(rank, exit_code, text, now);
+  if (!suspect_) suspect_ = Suspect{{rank, exit_code, text}, now + kSettleSeconds};
+}
+
+void Coordination::fail(int rank, int exit_code, const std::string& reason, double now) {
+  if (ended()) return;
+  stage_ = JobStage::kFailed;
+  exit_code_ = passed_on(exit_code);
+  ended_at_ = now;
+  findings_.reset();
+  message_ = reason;
+  failure_ = contract::LastFailure{rank, exit_code, reason};
+  suspect_.reset();
+  base::log_error("the attempt ends", {{"culprit", rank}, {"exitCode", exit_code}, {"reason", reason}});
+  if (observer_ != nullptr) observer_->on_failure(*failure_);
+  send_to_all(MessageType::kAbort, to_json(contract::Abort{reason, rank}));
+}
+
+void Coordination::tick(double now) {
+  if (suspect_ && now >= suspect_->settle_at) {
+    const contract::LastFailure failure = suspect_->failure;
+    fail(failure.rank, failure.exit_code, failure.reason, now);
+  }
+  if (ended()) return;
+  for (auto& member : members_) {
+    if (!member || !member->connected || now - member->last_heard <= failure_detection_s_) continue;
+    const int rank = member->hello.rank;
+    const std::string reason =
+        "nothing heard for " + std::to_string(config_.spec.restart.failure_detection_seconds) + " s";
+    refuse(member->connection, ExitCode::kTryAgain, "rank " + std::to_string(rank) + ": " + reason);
+    disconnected(member->connection, reason, now);
+  }
+}
+
+double Coordination::next_deadline_in(double now) const {
+  double next = now + failure_detection_s_;
+  if (suspect_) next = std::min(next, suspect_->settle_at);
+  for (const auto& member : members_) {
+    if (member && member->connected && !ended())
+      next = std::min(next, member->last_heard + failure_detection_s_);
+  }
+  return std::max(0.0, next - now);
+}
+
+bool Coordination::done(double now) const {
+  if (!ended()) return false;
+  const bool anyone =
+      std::any_of(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; });
+  if (!anyone) return true;
+  const double linger = stage_ == JobStage::kCompleted ? config_.spec.metrics_linger_seconds : 0;
+  return now - *ended_at_ >= (stage_ == JobStage::kFailed ? kAbortSeconds : linger + kLeaveSeconds);
+}
+
+void Coordination::send_to_all(MessageType type, const base::Json& payload, bool close_after) {
+  for (const auto& member : members_) {
+    if (member && member->connected) outgoing_.push_back({member->connection, type, payload, close_after});
+  }
+}
+
+}  // namespace evenkeel::trainer
