@@ -139,8 +139,8 @@ run big --steps $([ "${EVENKEEL_TEST_ALL:-no}" = yes ] && echo 10 || echo 2)
 equal "ResNet-50 steps" 0 "$status"
 
 if [ "${EVENKEEL_TEST_ALL:-no}" = yes ]; then
-  manifest lenet idx /usr/share/datasets/fashion-mnist '{preset: lenet}' 'epochs: 5, batchSize: {global: 128}, optimizer: {type: sgd, learningRate: 0.05, momentum: 0.9}, learningRate: {schedule: cosine, scaling: None}'
-  run lenet
+  timeout 900 "$trainer" local -f examples/lenet-fashion-mnist.yaml --workers 2 --checkpoint-dir "$work/lenet.ckpt" --report "$work/lenet.json" > "$work/lenet.out" 2>&1
+  status=$?
   equal "LeNet on Fashion-MNIST" 0 "$status"
   printf 'LeNet: accuracy %s after 5 epochs\n' "$(report lenet .job.status.progress.accuracy)"
   check "LeNet reaches 0.90" jq -e '.job.status.progress.accuracy >= 0.9' "$work/lenet.json"
