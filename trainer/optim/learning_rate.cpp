@@ -64,16 +64,4 @@ Result<double> learning_rate(const contract::TrainingSpec& training, const RateP
   return base_rate * factor * schedule_share(training.schedule, {share, done / epoch});
 }
 
-Result<double> learning_rate(const contract::TrainingSpec& training, std::int64_t global_batch,
-                             std::int64_t global_batch_at_creation, double position) {
-  if (training.schedule.warmup_epochs > 0 || training.schedule.kind == contract::Schedule::kStep) {
-    return Error{ErrorCode::kUnsupported,
-                 "training.learningRate: warm-up and milestones need positions in samples"};
-  }
-  EVENKEEL_ASSIGN(const double factor,
-                  batch_factor(training.learning_rate_scaling, training.optimizer.type, global_batch,
-                               base_batch(training, global_batch_at_creation)));
-  return training.optimizer.learning_rate * factor * schedule_share(training.schedule, {position, 0});
-}
-
 }  // namespace evenkeel::trainer

@@ -31,8 +31,4 @@ struct RatePosition {
 
 base::Result<double> learning_rate(const contract::TrainingSpec& training, const RatePosition& position);
 
-// Without warm-up and milestones; position = samples committed / samples planned, in [0, 1].
-base::Result<double> learning_rate(const contract::TrainingSpec& training, std::int64_t global_batch,
-                                   std::int64_t global_batch_at_creation, double position);
-
 }  // namespace evenkeel::trainer
