@@ -75,12 +75,18 @@ std::uint8_t to_byte(std::int32_t sum) {
 }
 
 // sums[i] += weight * row[i]. Alone in a function, and in two versions, because most of the time goes here;
-// integer sums are the same in both.
+// integer sums are the same in both. In blocks of a fixed size, which the compiler turns into vectors.
 #if defined(__x86_64__)
-__attribute__((target_clones("avx2", "default"), optimize("O3")))
+__attribute__((target_clones("avx2", "default")))
 #endif
-void add_row(std::int32_t* sums, const std::uint8_t* row, std::int32_t weight, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) sums[i] += weight * row[i];
+void add_row(std::int32_t* __restrict sums, const std::uint8_t* __restrict row, std::int32_t weight,
+             std::size_t count) {
+  constexpr std::size_t kBlock = 32;
+  std::size_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    for (std::size_t k = 0; k < kBlock; ++k) sums[i + k] += weight * row[i + k];
+  }
+  for (; i < count; ++i) sums[i] += weight * row[i];
 }
 
 // One row of the result before its columns are shrunk. Rows first: whole source rows are added up, without a

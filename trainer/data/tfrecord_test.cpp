@@ -56,8 +56,9 @@ TEST(Example, says_what_is_missing_or_of_the_wrong_kind) {
   EXPECT_EQ(has(fault(image + feature_entry("label", "")), "label holds no value"), "");
   EXPECT_EQ(has(fault(integer_entry("image/encoded", 1) + label), "image/encoded holds integers"), "");
   // The longer names win.
-  const auto both = parse_example(
-      field(1, image + label + bytes_entry("image/encoded", "x") + integer_entry("image/class/label", 7)));
+  const std::string all =
+      field(1, image + label + bytes_entry("image/encoded", "x") + integer_entry("image/class/label", 7));
+  const auto both = parse_example(all);
   EXPECT_EQ(both->image, "x");
   EXPECT_EQ(both->label, 7);
 }
