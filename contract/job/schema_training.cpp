@@ -83,6 +83,15 @@ Field optimizer_field() {
                      "Whose formulas for momentum, decay, adam and batch normalisation: PyTorch or Keras.",
                      {"PyTorch", "Keras"})
                   .defaults("PyTorch")})
+      .rule(
+          {.cel = "!has(self.epsilon) || self.type == 'lars' || self.epsilon > 0.0",
+           .message = "epsilon {epsilon} must be greater than 0 for {type}, which divides by it at the start",
+           .holds =
+               [](const Json& self, const Json&) {
+                 return !self.contains("epsilon") || base::string_at(self, "type") == "lars" ||
+                        self["epsilon"].get<double>() > 0;
+               },
+           .field_path = ".epsilon"})
       .rule(optimizer_member_rule("nesterov", {"sgd"}))
       .rule(optimizer_member_rule("beta1", {"adam", "adamw"}))
       .rule(optimizer_member_rule("beta2", {"adam", "adamw"}))

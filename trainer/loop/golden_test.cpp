@@ -382,7 +382,13 @@ TEST(Golden, the_loss_curve_of_resnet20_is_that_of_pytorch) {
     update.step = static_cast<std::int64_t>(step) + 1;
     optimizer->step(engine->parameters(), engine->gradients(), engine->optimizer_state(), update);
   }
-  EXPECT_LT(losses.back(), 0.5f * losses.front());
+  // Runs that differ by rounding alone stumble at different steps on the way; where they arrive is the same
+  // for all: the six stored ones have means of their last 60 losses between 1.8e-4 and 3.9e-4.
+  double last = 0;
+  for (std::size_t step = losses.size() - 60; step < losses.size(); ++step)
+    last += static_cast<double>(losses[step]) / 60;
+  EXPECT_GT(last, 0.9e-4);
+  EXPECT_LT(last, 7.8e-4);
 }
 
 }  // namespace

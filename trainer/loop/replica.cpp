@@ -279,7 +279,7 @@ double Replica::divisor(const ReducedSums& sums) const {
 
 Result<Replica::Applied> Replica::apply(const contract::StepPlan& plan, const ReducedSums& sums) {
   EVENKEEL_TRY(check_loss(sums.loss, plan.step));
-  EVENKEEL_TRY(check_gradients(engine_->plan(), engine_->gradients(), plan.step));
+  EVENKEEL_TRY(check_gradients(engine_->plan(), engine_->gradient_arena(), plan.step));
   Applied applied;
   RatePosition position;
   position.samples_done = plan.epoch * train().samples + plan.cuts.front();
