@@ -127,6 +127,12 @@ Status Replica::create_readers(const ReplicaOptions& options) {
   ReaderOptions reader;
   reader.threads = options.data_threads;
   reader.seed = spec_.training.seed;
+  if (options.memory_limit_bytes > 0) {
+    // What the model leaves, for both splits; half of it stays free for everything else.
+    const std::uint64_t taken = engine_->plan().total_bytes() + data_.resident_bytes();
+    const std::uint64_t left = options.memory_limit_bytes > taken ? options.memory_limit_bytes - taken : 0;
+    reader.cache_limit_bytes = std::min(reader.cache_limit_bytes, left / 4);
+  }
   if (data_.eval) {
     EVENKEEL_ASSIGN(eval_reader_, BatchReader::make(*data_.eval, spec_.dataset, reader));
   }
