@@ -1,10 +1,8 @@
-// How many photographs one core makes ready in a second. No test of right or wrong, so it runs only on
-// request:
-//   trainer_data_test --gtest_also_run_disabled_tests --gtest_filter='DecodeSpeed*'
-#include <gtest/gtest.h>
-
+// How many photographs one core makes ready in a second, stage by stage: ./dev bench data. Processor time, so
+// that other programs on the machine disturb little.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <functional>
 
@@ -45,7 +43,13 @@ double seconds_of(const std::function<void()>& work) {
   return now() - start;
 }
 
-TEST(DecodeSpeed, DISABLED_of_photographs_of_500_by_375) {
+void must(bool ok) {
+  if (ok) return;
+  std::fputs("a picture could not be read\n", stderr);
+  std::exit(70);
+}
+
+void run() {
   constexpr int kPictures = 64;
   std::string file;
   std::size_t bytes = 0;
@@ -59,7 +63,7 @@ TEST(DecodeSpeed, DISABLED_of_photographs_of_500_by_375) {
   for (const int shrink : {1, 2}) {
     const double seconds = seconds_of([&] {
       for (const std::string& picture : pictures) {
-        ASSERT_TRUE(decode_image(bytes_of(picture), *read_image_header(bytes_of(picture)), shrink).ok());
+        must(decode_image(bytes_of(picture), *read_image_header(bytes_of(picture)), shrink).ok());
       }
     });
     std::printf("decode at 1/%d: %.0f images/s\n", shrink, kPictures / seconds);
@@ -81,7 +85,7 @@ TEST(DecodeSpeed, DISABLED_of_photographs_of_500_by_375) {
     options.augment = augment;
     const auto reader = BatchReader::make(*pair->train, spec, options);
     HostBatch batch;
-    const double seconds = seconds_of([&] { ASSERT_TRUE(reader->read(order, 0, 0, kPictures, batch).ok()); });
+    const double seconds = seconds_of([&] { must(reader->read(order, 0, 0, kPictures, batch).ok()); });
     std::printf("record to 224 x 224 floats, %s: %.0f images/s\n",
                 augment ? "random resized crop and flip" : "centre crop", kPictures / seconds);
   }
@@ -89,3 +93,7 @@ TEST(DecodeSpeed, DISABLED_of_photographs_of_500_by_375) {
 
 }  // namespace
 }  // namespace evenkeel::trainer
+
+int main() {
+  evenkeel::trainer::run();
+}
