@@ -119,6 +119,14 @@ Field learning_rate_field() {
                   "for adam and adamw.",
                   {"Auto", "None", "Linear", "Sqrt"})
                   .defaults("Auto")})
+      .rule({.cel = "self.schedule != 'step' || (has(self.milestones) && size(self.milestones) > 0)",
+             .message = "schedule step needs milestones, the epochs at which the rate falls",
+             .holds =
+                 [](const Json& self, const Json&) {
+                   return base::string_at(self, "schedule") != "step" ||
+                          !base::child(self, "milestones").empty();
+                 },
+             .field_path = ".milestones"})
       .rule(schedule_member_rule("milestones", "step"))
       .rule(schedule_member_rule("gamma", "step"))
       .rule(schedule_member_rule("power", "poly"))

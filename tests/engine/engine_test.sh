@@ -64,6 +64,12 @@ printf 'x' | dd of="$last/weights.safetensors" bs=1 seek=400 conv=notrunc status
 equal "a changed byte: verify exits 65" 65 $?
 check "and names the file" grep -q weights.safetensors "$work/verify"
 
+# All damaged: a restart from nothing would prune what could still be rescued.
+for file in "$work"/tfrecord.ckpt/step-*/weights.safetensors; do printf 'x' | dd of="$file" bs=1 seek=400 conv=notrunc status=none; done
+run tfrecord
+equal "no checkpoint verifies: exit 65" 65 "$status"
+contains "and says which folder" tfrecord.ckpt "$output"
+
 # 3. Fine-tuning: what fits is loaded, what does not is listed.
 manifest tune tfrecord "$work/tfrecord" "{layers: [{type: conv2d, filters: 8, kernelSize: [3], strides: [2], padding: same, bias: false}, {type: batchNorm, activation: relu}, {type: globalAvgPool}, {type: dense, units: 4, name: head}], initFrom: {path: $work/out.safetensors}}" \
   "steps: 2, batchSize: {global: 32}, $sgd" 'image: {size: [32, 32]}'
@@ -77,6 +83,9 @@ check "trace is JSON" jq -e '.traceEvents | length > 50' "$work/trace.json"
 equal "of both ranks" "0 1" "$(jq -r '[.traceEvents[].pid] | unique | join(" ")' "$work/trace.json")"
 equal "with operators, collectives, phases and data threads" "collective data operator phase" \
   "$(jq -r '[.traceEvents[] | select(.ph == "X") | .cat] | unique | join(" ")' "$work/trace.json")"
+
+run traced --steps 4 --trace "$work/nowhere/trace.json"
+equal "a trace that cannot be written is told before the training" 64 "$status"
 
 # 5. Bad records: Fail names the file; Skip leaves them out and counts them.
 mkdir -p "$work/cut"; cp -r "$work/imagefolder/." "$work/cut"
@@ -98,6 +107,8 @@ for workers in 1 3; do
   losses+=("$(report one '.job.status.progress.loss * 1e4 | round')")
   rm -rf "$work/one.ckpt"
 done
+run one --workers 1 --micro-batch 5
+equal "micro-batches that would cut a group are refused" 64 "$status"
 run one --workers 1 --micro-batch 8
 losses+=("$(report one '.job.status.progress.loss * 1e4 | round')")
 equal "the same loss on 1 and 3 ranks and in micro-batches" "${losses[0]} ${losses[0]} ${losses[0]}" "${losses[*]}"

@@ -147,7 +147,7 @@ CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
   command
       ->add_option("--micro-batch", options.micro_batch,
                    "Samples that a rank computes at once (default: its share, or what fits into memory)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 24));
   command->add_option("--checkpoint-dir", options.checkpoint_dir,
                       "Folder for checkpoints, instead of checkpoint.path");
   command

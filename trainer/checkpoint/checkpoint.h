@@ -39,6 +39,7 @@ struct FoundCheckpoint {
 struct CheckpointSearch {
   std::optional<FoundCheckpoint> newest;  // absent: none verifies
   std::vector<std::string> skipped;       // "step-000000012: weights.safetensors: CRC ...", newest first
+  int damaged = 0;                        // of those skipped: that do not verify, whosever they are
 };
 
 // Names, sizes and CRCs of all files of a checkpoint are checked. An error is one of reading `root` itself;

@@ -102,6 +102,7 @@ Result<CheckpointSearch> find_checkpoint(base::Files& files, const std::string& 
       return search;
     }
     search.skipped.push_back(name + ": " + found.error().message);
+    ++search.damaged;
   }
   return search;
 }

@@ -88,6 +88,8 @@ void Coordination::disconnected(ConnectionId id, const std::string& reason, doub
 // A lost process is a cause, where it did not say why itself; what its neighbours report is the echo.
 void Coordination::lost(int rank, const std::string& reason, double now) {
   if (members_[static_cast<std::size_t>(rank)]->reported) return;
+  // Asked to stop before the first plan: whoever leaves does what it was asked, and nothing is lost.
+  if (stop_requested_ && plans_.empty() && !last_plan_) return finish(ledger_->complete(), stop_reason_, now);
   fail(rank, code(ExitCode::kTryAgain), "rank " + std::to_string(rank) + " was lost: " + reason, now);
 }
 

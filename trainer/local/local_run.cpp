@@ -100,6 +100,7 @@ class LocalRun {
   bool try_again(const AttemptEnd& end);
   void show(const contract::JobReport& report);
   Status write_report(const AttemptEnd& end, int exit_code);
+  void merge_trace(const AttemptOptions& attempt);
   Json cpu_json() const;
   std::ostream& out() { return *environment_.out; }
   bool stop_requested() const { return environment_.stop != nullptr && environment_.stop->requested(); }
@@ -120,7 +121,21 @@ class LocalRun {
   std::string last_news_;
 };
 
+// An output that cannot be written is told before the training, not after it.
+Status check_output(const char* flag, const std::string& path) {
+  if (path.empty()) return {};
+  base::Files& files = base::real_files();
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const bool is_folder = files.list(path).ok();
+  if (files.list(folder).ok() && !is_folder) return {};
+  return Error{ErrorCode::kInvalidInput, std::string(flag) + " " + path + ": " +
+                                             (is_folder ? "is a folder" : "there is no folder " + folder)};
+}
+
 Result<int> LocalRun::run() {
+  EVENKEEL_TRY(check_output("--report", options_.report));
+  EVENKEEL_TRY(check_output("--trace", options_.trace));
   EVENKEEL_ASSIGN(Json manifest, load_manifest(options_.manifest, base::real_files()));
   EVENKEEL_ASSIGN(job_, local_job(std::move(manifest), options_));
   if (job_.meta.name_space.empty()) job_.meta.name_space = "local";
@@ -139,8 +154,7 @@ Result<int> LocalRun::run_attempts() {
   while (true) {
     const AttemptOptions attempt = attempt_options();
     EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt));
-    if (attempt.trace)
-      EVENKEEL_TRY(base::merge_traces(base::real_files(), trace_parts(attempt), options_.trace));
+    if (attempt.trace) merge_trace(attempt);
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end))
       continue;
     if (!end.report_error.empty())
@@ -156,6 +170,12 @@ Result<int> LocalRun::run_attempts() {
     EVENKEEL_TRY(write_report(end, end.exit_code));
     return end.exit_code;
   }
+}
+
+// The result matters more than its picture.
+void LocalRun::merge_trace(const AttemptOptions& attempt) {
+  const Status merged = base::merge_traces(base::real_files(), trace_parts(attempt), options_.trace);
+  if (!merged.ok()) out() << "warning: --trace: " << merged.error().message << "\n";
 }
 
 // One warning where it cannot be done; the job runs all the same, only without the unequal machines.

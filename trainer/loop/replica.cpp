@@ -79,9 +79,22 @@ Status Replica::build(base::Files& files, const ReplicaOptions& options) {
   return create_readers(options);
 }
 
+// What stays together in a group of statistics must be computed together.
+Status Replica::check_micro_batch(std::int64_t micro_batch, std::int64_t share, std::int64_t granule) const {
+  if (micro_batch == 0 || micro_batch >= share || !contract::has_batch_norm(spec_.model)) return {};
+  const bool ghost = spec_.training.batch_norm.statistics == contract::BatchNormStatistics::kGhost;
+  if (ghost && micro_batch % granule == 0) return {};
+  return Error{ErrorCode::kInvalidInput,
+               "a micro-batch of " + std::to_string(micro_batch) +
+                   " samples would change the batch statistics: " +
+                   (ghost ? "use a multiple of batchNorm.group, " + std::to_string(granule)
+                          : std::string("with statistics Local or Sync a share is computed at once"))};
+}
+
 Status Replica::create_engine(ModelSetup setup, const ReplicaOptions& options) {
   const std::int64_t share = largest_share(spec_, train().samples);
   const std::int64_t granule = contract::share_granule(spec_);
+  EVENKEEL_TRY(check_micro_batch(options.micro_batch, share, granule));
   MemoryBudget budget{options.memory_limit_bytes, options.memory_limit_source, data_.resident_bytes()};
   EVENKEEL_ASSIGN(micro_batch_, options.micro_batch > 0
                                     ? Result<std::int64_t>(std::min(share, options.micro_batch))

@@ -95,6 +95,7 @@ class Replica {
   Replica(const contract::TrainingJobSpec& spec, SplitPair data) : spec_(spec), data_(std::move(data)) {}
   base::Status build(base::Files& files, const ReplicaOptions& options);
   base::Status create_engine(ModelSetup setup, const ReplicaOptions& options);
+  base::Status check_micro_batch(std::int64_t micro_batch, std::int64_t share, std::int64_t granule) const;
   base::Status compile_known_batches();
   base::Status create_readers(const ReplicaOptions& options);
   StepInput input_of(int micro) const;

@@ -179,6 +179,7 @@ class Worker {
       if (settings_.rank == 0) checkpoints_ = CheckpointDuty(*deps_.files, spec_.checkpoint);
       EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
       for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
+      EVENKEEL_TRY(check_checkpoints());
     }
     base::log_info("model and data ready",
                    {{"planHash", replica_->plan_hash()},
@@ -189,6 +190,21 @@ class Worker {
                     {"microBatch", replica_->micro_batch()},
                     {"checkpointStep", found_.newest ? found_.newest->manifest.step : 0}});
     return {};
+  }
+
+  // Beginning anew beside checkpoints that nobody can read would prune what could still be rescued.
+  Status check_checkpoints() const {
+    const std::string& path = spec_.checkpoint.path;
+    if (!found_.newest && found_.damaged > 0) {
+      return Error{ErrorCode::kCorruptData,
+                   "checkpoint.path " + path + ": none of its checkpoints verifies (" +
+                       found_.skipped.front() + "); mend or move them, or name another folder to begin anew"};
+    }
+    if (settings_.rank != 0) return {};
+    const Status made = deps_.files->make_directories(path);
+    if (made.ok()) return {};
+    return Error{ErrorCode::kIo, "checkpoint.path " + path + ": " + made.error().message +
+                                     "; a job that could not keep its result does not begin"};
   }
 
   Status join() {
