@@ -119,7 +119,8 @@ Field learning_rate_field() {
                   "for adam and adamw.",
                   {"Auto", "None", "Linear", "Sqrt"})
                   .defaults("Auto")})
-      .rule({.cel = "self.schedule != 'step' || (has(self.milestones) && size(self.milestones) > 0)",
+      .rule({.cel = "!has(self.schedule) || self.schedule != 'step' || (has(self.milestones) && "
+                    "size(self.milestones) > 0)",
              .message = "schedule step needs milestones, the epochs at which the rate falls",
              .holds =
                  [](const Json& self, const Json&) {
