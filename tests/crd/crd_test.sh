@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-operator=build/dev/bin/evenkeel-operator
+operator=${EVENKEEL_BUILD_DIR:-build/dev}/bin/evenkeel-operator
 crd=
 while [ $# -gt 0 ]; do
   case $1 in

@@ -23,8 +23,8 @@ struct SavedCheckpoint {
 };
 
 // `manifest`: all but files, which is filled in here. `optimizer` may be empty. Afterwards at most `keep`
-// checkpoints up to this step are left. kNumerical, naming the tensor, where a value is not finite: such
-// state is never written.
+// checkpoints of this job up to this step are left; those of another job stay. kNumerical, naming the tensor,
+// where a value is not finite: such state is never written.
 base::Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& root,
                                               contract::CheckpointManifest manifest,
                                               const std::vector<TensorView>& weights,

@@ -97,9 +97,16 @@ bool is_temporary(const std::string& name) {
          contract::parse_checkpoint_directory_name(name.substr(0, name.size() - suffix.size())).ok();
 }
 
-// Keeps the newest `keep` up to `step`. Later ones did not verify when this run began (it would have begun
-// there): they are not counted and not touched, so that whoever wants to look at them can.
-Status prune(base::Files& files, const std::string& root, std::int64_t step, int keep) {
+// A folder may be used by another job too, and its last weights are its result.
+bool is_of_another_job(base::Files& files, const std::string& folder, const std::string& job_uid) {
+  const Result<FoundCheckpoint> found = read_manifest(files, folder);
+  return found.ok() && found->manifest.job_uid != job_uid;
+}
+
+// Keeps the newest `keep` of this job up to `step`. Later ones did not verify when this run began (it would
+// have begun there): they are not counted and not touched, so that whoever wants to look at them can.
+Status prune(base::Files& files, const std::string& root, const contract::CheckpointManifest& saved,
+             int keep) {
   EVENKEEL_ASSIGN(const std::vector<base::DirEntry> entries, files.list(root));
   std::vector<std::pair<std::int64_t, std::string>> found;
   Status first;
@@ -110,7 +117,9 @@ Status prune(base::Files& files, const std::string& root, std::int64_t step, int
     if (!entry.is_directory) continue;
     if (is_temporary(entry.name)) note(files.remove_all(join_path(root, entry.name)));
     const Result<std::int64_t> number = contract::parse_checkpoint_directory_name(entry.name);
-    if (number.ok() && *number <= step) found.emplace_back(*number, entry.name);
+    if (!number.ok() || *number > saved.step) continue;
+    if (is_of_another_job(files, join_path(root, entry.name), saved.job_uid)) continue;
+    found.emplace_back(*number, entry.name);
   }
   std::sort(found.rbegin(), found.rend());
   for (std::size_t i = static_cast<std::size_t>(std::max(keep, 1)); i < found.size(); ++i) {
@@ -155,7 +164,7 @@ Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& r
   EVENKEEL_TRY(files.rename(temporary, final_folder));
   EVENKEEL_TRY(files.sync_directory(root));
   saved.bytes = size_of(manifest);
-  const Status pruned = prune(files, root, manifest.step, keep);
+  const Status pruned = prune(files, root, manifest, keep);
   if (!pruned.ok()) saved.warnings.push_back("old checkpoints not removed: " + pruned.error().message);
   return saved;
 }
