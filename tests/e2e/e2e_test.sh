@@ -43,7 +43,7 @@ YAML
 }
 "$CLUSTER" kubectl get pv -o name 2> /dev/null | grep '/e2e-' | xargs -r "$CLUSTER" kubectl delete > /dev/null 2>&1
 { volume e2e-data /usr/share/datasets/fashion-mnist ReadOnlyMany
-  for name in good pause kill quiet; do
+  for name in good pause kill quiet silence; do
     install -d -o 65532 -g 65532 "$checkpoints/$name"
     volume "e2e-$name" "$checkpoints/$name" ReadWriteMany
   done; } > "$work/volumes.yaml"
