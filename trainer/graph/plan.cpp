@@ -13,7 +13,6 @@ namespace {
 using base::Error;
 using base::ErrorCode;
 using base::Result;
-using plan_internal::align_up;
 
 constexpr auto index(Arena arena) {
   return static_cast<std::size_t>(arena);

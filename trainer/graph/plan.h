@@ -29,6 +29,9 @@ enum class Arena {
 };
 inline constexpr int kArenaCount = 5;
 inline constexpr std::uint64_t kArenaAlignment = 64;
+constexpr std::uint64_t align_up(std::uint64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
 inline constexpr std::uint64_t kDefaultBucketBytes = std::uint64_t{1} << 20;
 
 // Over which samples batch normalisation takes its statistics. kGhost: fixed groups of consecutive samples,

@@ -9,10 +9,6 @@
 
 namespace evenkeel::trainer::plan_internal {
 
-inline std::uint64_t align_up(std::uint64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
-
 bool is_view(OpKind op);  // moves nothing: its output lies where its input lies
 std::int64_t flop_of(const Plan& plan, const PlanStep& step);
 std::int64_t bytes_of(const Plan& plan, const PlanStep& step);  // read and written, each tensor once

@@ -47,7 +47,9 @@ std::string arenas_text(const Plan& plan) {
     text += line("  %d %-13s %14llu bytes", i + 1, arena_name(static_cast<Arena>(i)),
                  ull(plan.arena_bytes[static_cast<std::size_t>(i)]));
   }
-  text += line("    of which workspace %9llu bytes", ull(plan.workspace_bytes));
+  // Kernels are chosen when an engine is made; before that nobody knows what they need.
+  text += plan.workspace_bytes > 0 ? line("    of which workspace %9llu bytes", ull(plan.workspace_bytes))
+                                   : std::string("    workspace of the kernels comes on top, once they are chosen\n");
   text += line("  total           %14llu bytes", ull(plan.total_bytes()));
   return text;
 }

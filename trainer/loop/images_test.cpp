@@ -219,14 +219,13 @@ TEST(Images, fewer_groups_than_ranks_are_refused_with_the_numbers) {
       << replica.error().message;
 }
 
-// The three normalisations of the loss on gradients 1, 2, 6 split 2 + 1: 3, 3.75, 2.25.
-TEST(Images, loss_normalisations_have_the_golden_values) {
+// Three samples where four are configured, split 2 + 1: each normalisation divides by another number.
+TEST(Images, loss_normalisations_divide_by_samples_by_ranks_or_by_the_configured_batch) {
   using contract::LossNormalization;
-  // Labels 0 0 0 1 1 of two classes, 3 + 2: bias 0 has gradients -0.5 (label 0) and +0.5.
   base::FakeFiles files;
-  testing::put_bias_set(files, "/bias", {0, 0, 0, 1, 1});
+  testing::put_bias_set(files, "/bias", {0, 1, 1});
   const auto moved = [&](LossNormalization normalization) {
-    contract::TrainingJobSpec spec = testing::bias_job("/bias", 2, 5, 2);
+    contract::TrainingJobSpec spec = testing::bias_job("/bias", 2, 4, 2);
     spec.dataset.shuffle = false;
     spec.training.loss_normalization = normalization;
     const auto results = train_group(files, spec);
@@ -235,9 +234,10 @@ TEST(Images, loss_normalisations_have_the_golden_values) {
     std::ranges::copy(results[0].weights, replica->engine().parameter_arena().begin());
     return value_of(replica->weights(), "dense_1.bias");
   };
-  EXPECT_NEAR(moved(LossNormalization::kActualGlobal), 0.1, 1e-6);    // (3 - 2) * 0.5 / 5
-  EXPECT_NEAR(moved(LossNormalization::kConstantGlobal), 0.1, 1e-6);  // G = 5 as well
-  EXPECT_NEAR(moved(LossNormalization::kPerReplicaMean), 0.0, 1e-6);  // (0.5 - 0.5) / 2
+  // Gradients of bias 0: -0.5 for the label 0, +0.5 for each label 1; rank 0 holds 0 and 1, rank 1 holds 1.
+  EXPECT_NEAR(moved(LossNormalization::kActualGlobal), -0.5 / 3, 1e-6);
+  EXPECT_NEAR(moved(LossNormalization::kConstantGlobal), -0.5 / 4, 1e-6);
+  EXPECT_NEAR(moved(LossNormalization::kPerReplicaMean), -(0.0 + 0.5) / 2, 1e-6);
 }
 
 }  // namespace

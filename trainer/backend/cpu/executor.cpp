@@ -65,10 +65,6 @@ bool runs_without_samples(const Plan& plan, const PlanStep& step) {
          (step.op == OpKind::kBatchNorm || step.op == OpKind::kBatchNormBackward);
 }
 
-std::uint64_t align_up(std::uint64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<CpuExecutor>> CpuExecutor::compile(Plan plan, int threads) {

@@ -20,10 +20,6 @@ dnnl::primitive_attr onednn_attributes(bool relu) {
   return attr;
 }
 
-std::uint64_t OneDnnOperator::aligned(std::uint64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
-
 OneDnnOperator::Place& OneDnnOperator::add(int argument, const memory::desc& plan, const memory::desc& wanted,
                                            TensorId tensor, std::vector<Place>& places) {
   Place& place = places.emplace_back();
@@ -33,7 +29,7 @@ OneDnnOperator::Place& OneDnnOperator::add(int argument, const memory::desc& pla
   main_.arguments[argument] = memory(wanted, onednn_engine(), nullptr);
   if (!place.staged) return place;
   place.staged_at = staged_bytes_;
-  staged_bytes_ += aligned(wanted.get_size());
+  staged_bytes_ += align_up(wanted.get_size());
   return place;
 }
 

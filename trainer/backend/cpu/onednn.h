@@ -25,7 +25,7 @@ class OneDnnOperator : public Operator {
       : stream_(onednn_engine()), kernel_(descriptor.impl_info_str()) {
     main_.primitive = std::move(primitive);
     const dnnl::memory::desc scratch = descriptor.scratchpad_desc();
-    scratch_bytes_ = aligned(scratch.get_size());
+    scratch_bytes_ = align_up(scratch.get_size());
     main_.arguments[DNNL_ARG_SCRATCHPAD] = dnnl::memory(scratch, onednn_engine(), nullptr);
   }
 
@@ -54,7 +54,6 @@ class OneDnnOperator : public Operator {
     Call reorder;
   };
 
-  static std::uint64_t aligned(std::uint64_t bytes);
   Place& add(int argument, const dnnl::memory::desc& plan, const dnnl::memory::desc& wanted, TensorId tensor,
              std::vector<Place>& places);
 
