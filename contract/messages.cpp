@@ -1,5 +1,6 @@
 #include "contract/messages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/hash.h"
@@ -181,7 +182,7 @@ Result<CheckpointPosition> decode_checkpoint_position(const Json& json) {
 }
 
 Json to_json(const Join& m) {
-  return {{"proof", m.proof_hex},
+  Json json = {{"proof", m.proof_hex},
           {"planHash", m.plan_hash},
           {"planParts", pairs_json(m.plan_parts)},
           {"byteOrder", m.byte_order},
@@ -194,6 +195,8 @@ Json to_json(const Join& m) {
           {"threads", m.threads},
           {"cpuLimit", m.cpu_limit},
           {"version", m.version}};
+  if (m.held) json["held"] = to_json(*m.held);
+  return json;
 }
 
 Result<Join> decode_join(const Json& json) {
@@ -212,19 +215,54 @@ Result<Join> decode_join(const Json& json) {
     JsonReader checkpoint = r.object("checkpoint");
     m.checkpoint = read_position(checkpoint);
   }
+  if (r.has("held")) {
+    JsonReader held = r.object("held");
+    m.held = read_position(held);
+  }
   m.threads = static_cast<int>(r.integer("threads", 1, 1, 4096));
   m.cpu_limit = r.number("cpuLimit", 0);
   m.version = r.string("version");
   return finish(r, std::move(m));
 }
 
+int Membership::position_of(int other) const {
+  const auto at = std::find(ranks.begin(), ranks.end(), other);
+  return at == ranks.end() ? -1 : static_cast<int>(at - ranks.begin());
+}
+
+int Membership::position() const {
+  return position_of(rank);
+}
+
+namespace {
+const std::vector<std::string_view> kSourceNames = {"Initial", "Checkpoint", "Memory", "InPlace"};
+
+bool ascending(const std::vector<int>& ranks) {
+  return std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+}
+
+void check_group(JsonReader& r, const Membership& m) {
+  if (m.ranks.empty() || !ascending(m.ranks)) r.fail("ranks", "must be ascending and not empty");
+  if (m.peers.size() != m.ranks.size()) r.fail("peers", "must be as many as ranks");
+  if (m.position() < 0) r.fail("rank", "is not in the group");
+  if (m.position_of(m.writer) < 0) r.fail("writer", "is not in the group");
+  const bool restores = m.source == StateSource::kCheckpoint || m.source == StateSource::kMemory;
+  if (restores && m.position_of(m.restore_rank) < 0) r.fail("restoreRank", "is not in the group");
+}
+}  // namespace
+
 Json to_json(const Membership& m) {
   return {{"fence", fence_json(m.fence)},
           {"rank", m.rank},
+          {"ranks", m.ranks},
           {"peers", m.peers},
+          {"source", kSourceNames[static_cast<std::size_t>(m.source)]},
           {"restoreRank", m.restore_rank},
           {"restoreStep", m.restore_step},
-          {"targetSteps", m.target_steps}};
+          {"targetSteps", m.target_steps},
+          {"writer", m.writer},
+          {"evaluateFirst", m.evaluate_first},
+          {"checkpointFirst", m.checkpoint_first}};
 }
 
 Result<Membership> decode_membership(const Json& json) {
@@ -232,13 +270,26 @@ Result<Membership> decode_membership(const Json& json) {
   Membership m;
   m.fence = read_fence(r);
   m.rank = static_cast<int>(r.integer("rank", -1, 0, 65535));
+  for (const std::int64_t rank : counts(r, "ranks")) m.ranks.push_back(static_cast<int>(std::min<std::int64_t>(rank, 65536)));
   m.peers = r.strings("peers", 65536);
+  m.source = static_cast<StateSource>(r.one_of("source", kSourceNames, 0));
   m.restore_rank = static_cast<int>(r.integer("restoreRank", -1, -1, 65535));
   m.restore_step = count(r, "restoreStep");
   m.target_steps = count(r, "targetSteps");
-  if (m.rank >= static_cast<int>(m.peers.size())) r.fail("rank", "is not below the number of peers");
-  if (m.restore_rank >= static_cast<int>(m.peers.size()))
-    r.fail("restoreRank", "is not below the number of peers");
+  m.writer = static_cast<int>(r.integer("writer", 0, 0, 65535));
+  m.evaluate_first = r.boolean("evaluateFirst");
+  m.checkpoint_first = r.boolean("checkpointFirst");
+  check_group(r, m);
+  return finish(r, std::move(m));
+}
+
+Json to_json(const Regroup& m) {
+  return {{"fence", fence_json(m.fence)}, {"reason", m.reason}};
+}
+
+Result<Regroup> decode_regroup(const Json& json) {
+  JsonReader r(json, "regroup");
+  Regroup m{read_fence(r), r.string("reason")};
   return finish(r, std::move(m));
 }
 
@@ -258,7 +309,9 @@ Result<Ready> decode_ready(const Json& json) {
 }
 
 Json to_json(const StepPlan& m) {
-  Json json = {{"fence", fence_json(m.fence)}, {"step", m.step}, {"epoch", m.epoch}, {"cuts", m.cuts}};
+  Json json = {{"fence", fence_json(m.fence)}, {"step", m.step},
+               {"epoch", m.epoch},             {"cuts", m.cuts},
+               {"batch", m.global_batch},      {"rateBatch", m.rate_batch}};
   if (m.evaluate_after) json["evaluate"] = true;
   if (m.checkpoint_after) json["checkpoint"] = true;
   if (m.stop_after) json["stop"] = true;
@@ -275,6 +328,8 @@ Result<StepPlan> decode_step_plan(const Json& json) {
   for (std::size_t i = 1; i < m.cuts.size(); ++i) {
     if (m.cuts[i] < m.cuts[i - 1]) r.fail("cuts", "must not decrease");
   }
+  m.global_batch = count(r, "batch");
+  m.rate_batch = r.number("rateBatch", 0);
   m.evaluate_after = r.boolean("evaluate");
   m.checkpoint_after = r.boolean("checkpoint");
   m.stop_after = r.boolean("stop");
@@ -308,6 +363,7 @@ Json to_json(const Commit& m) {
           {"samples", m.samples},
           {"reducedCount", m.reduced_count},
           {"idsHash", hex64(m.ids_hash)},
+          {"reducedIdsHash", hex64(m.reduced_ids_hash)},
           {"lossSum", m.loss_sum},
           {"correct", m.correct},
           {"learningRate", m.learning_rate},
@@ -318,14 +374,15 @@ Json to_json(const Commit& m) {
           {"collectiveBytes", m.collective_bytes}};
 }
 
-Result<Commit> decode_commit(const Json& json) {
-  JsonReader r(json, "commit");
+namespace {
+Commit read_commit(JsonReader& r) {
   Commit m;
   m.fence = read_fence(r);
   m.step = count(r, "step");
   m.samples = count(r, "samples");
   m.reduced_count = count(r, "reducedCount");
   m.ids_hash = read_hex64(r, "idsHash");
+  m.reduced_ids_hash = read_hex64(r, "reducedIdsHash");
   m.loss_sum = r.number("lossSum", 0);
   m.correct = r.number("correct", 0);
   m.learning_rate = r.number("learningRate", 0);
@@ -338,7 +395,47 @@ Result<Commit> decode_commit(const Json& json) {
   m.step_seconds = r.number("stepSeconds", 0);
   m.collectives = static_cast<std::uint64_t>(count(r, "collectives"));
   m.collective_bytes = static_cast<std::uint64_t>(count(r, "collectiveBytes"));
+  return m;
+}
+}  // namespace
+
+Result<Commit> decode_commit(const Json& json) {
+  JsonReader r(json, "commit");
+  Commit m = read_commit(r);
   return finish(r, m);
+}
+
+Json to_json(const Paused& m) {
+  Json json = {{"fence", fence_json(m.fence)},
+               {"step", m.step},
+               {"evaluated", m.evaluated},
+               {"checkpointed", m.checkpointed}};
+  if (m.last) json["last"] = to_json(*m.last);
+  return json;
+}
+
+Result<Paused> decode_paused(const Json& json) {
+  JsonReader r(json, "paused");
+  Paused m;
+  m.fence = read_fence(r);
+  m.step = count(r, "step");
+  if (r.has("last")) {
+    JsonReader last = r.object("last");
+    m.last = read_commit(last);
+  }
+  m.evaluated = count(r, "evaluated");
+  m.checkpointed = count(r, "checkpointed");
+  return finish(r, std::move(m));
+}
+
+Json to_json(const Broken& m) {
+  return {{"fence", fence_json(m.fence)}, {"reason", m.reason}};
+}
+
+Result<Broken> decode_broken(const Json& json) {
+  JsonReader r(json, "broken");
+  Broken m{read_fence(r), r.string("reason")};
+  return finish(r, std::move(m));
 }
 
 Json to_json(const Heartbeat& m) {

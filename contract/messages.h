@@ -2,12 +2,14 @@
 // to_json and checked decoders. One place for both sides. Pure.
 //
 // Course: Hello -> Challenge -> Join -> Membership -> Ready -> (StepPlan -> Commit)* with Evaluated and
-// Checkpointed where the plan asks -> Finish. Abort ends it at any point; the worker's process then exits 75
-// (or with its own failure's code).
+// Checkpointed where the plan asks -> Finish. When a rank dies or another one comes: Regroup -> Paused ->
+// Membership, and on as before. Abort ends it at any point; the worker's process then exits 75 (or with its
+// own failure's code).
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,18 +62,44 @@ struct Join {
   std::int64_t train_samples = 0;
   std::int64_t eval_samples = 0;
   CheckpointPosition checkpoint;
+  // The position of the last commit of this process, where it comes back to a new coordinator with its state
+  // still in memory.
+  std::optional<CheckpointPosition> held;
   int threads = 1;
   double cpu_limit = 0;  // cores; 0 = none
   std::string version;
 };
 
+// Where the state comes from that all ranks of a group begin with.
+enum class StateSource {
+  kInitial,     // initial weights of the group's first rank
+  kCheckpoint,  // restore_rank loads its checkpoint and broadcasts
+  kMemory,      // restore_rank broadcasts what it holds
+  kInPlace,     // every rank of the group holds it already
+};
+
+// A group of ranks for one fence: who they are, in the order of the ring, and what they begin with.
 struct Membership {
   Fence fence;
   int rank = 0;
-  std::vector<std::string> peers;  // host:port by rank; its size is the number of ranks
-  int restore_rank = -1;  // loads its checkpoint and broadcasts; -1: rank 0 broadcasts initial weights
-  std::int64_t restore_step = 0;
+  std::vector<int> ranks;          // ascending; may be fewer than the job has
+  std::vector<std::string> peers;  // host:port, as `ranks`
+  StateSource source = StateSource::kInitial;
+  int restore_rank = -1;          // of kCheckpoint and kMemory
+  std::int64_t restore_step = 0;  // committed steps of the state
   std::int64_t target_steps = 0;
+  int writer = 0;  // the rank that writes the checkpoints
+  // What is left of step restore_step, because whoever had to do it is gone: done before the first plan.
+  bool evaluate_first = false;
+  bool checkpoint_first = false;
+  int position() const;             // of `rank` in `ranks`
+  int position_of(int other) const;  // -1: not in the group
+};
+
+// The group changes. All plans of earlier fences are void; the answer is Paused, then comes a Membership.
+struct Regroup {
+  Fence fence;  // of the next group
+  std::string reason;
 };
 
 struct Ready {
@@ -90,6 +118,8 @@ struct StepPlan {
   bool evaluate_after = false;
   bool checkpoint_after = false;
   bool stop_after = false;
+  std::int64_t global_batch = 0;  // G in force; the last step of an epoch holds what is left
+  double rate_batch = 0;  // G that the learning rate is scaled for: moves slowly to a new G after a resize
   std::int64_t planned() const { return cuts.empty() ? 0 : cuts.back() - cuts.front(); }
 };
 
@@ -113,6 +143,7 @@ struct Commit {
   std::int64_t samples = 0;        // own share
   std::int64_t reduced_count = 0;  // over all ranks, as the reduction returned it: must equal the plan
   std::uint64_t ids_hash = 0;      // sum of mix64(sample id) of what this rank read
+  std::uint64_t reduced_ids_hash = 0;  // the same over all ranks, as the reduction returned it
   double loss_sum = 0;             // reduced
   double correct = 0;              // reduced
   double learning_rate = 0;
@@ -121,6 +152,21 @@ struct Commit {
   double step_seconds = 0;
   std::uint64_t collectives = 0;
   std::uint64_t collective_bytes = 0;  // sent by this rank
+};
+
+// Where a rank stands that left its group. The commit of its last step goes along: the first one may have
+// been sent into a fence that had just become void.
+struct Paused {
+  Fence fence;  // of the Regroup that this answers
+  std::int64_t step = 0;
+  std::optional<Commit> last;
+  std::int64_t evaluated = 0;     // newest step whose evaluation this rank has done
+  std::int64_t checkpointed = 0;  // newest step that this rank has written or is writing
+};
+
+struct Broken {
+  Fence fence;
+  std::string reason;
 };
 
 struct Heartbeat {
@@ -180,10 +226,13 @@ EVENKEEL_MESSAGE(Challenge, challenge)
 EVENKEEL_MESSAGE(CheckpointPosition, checkpoint_position)
 EVENKEEL_MESSAGE(Join, join)
 EVENKEEL_MESSAGE(Membership, membership)
+EVENKEEL_MESSAGE(Regroup, regroup)
 EVENKEEL_MESSAGE(Ready, ready)
 EVENKEEL_MESSAGE(StepPlan, step_plan)
 EVENKEEL_MESSAGE(PhaseSeconds, phase_seconds)
 EVENKEEL_MESSAGE(Commit, commit)
+EVENKEEL_MESSAGE(Paused, paused)
+EVENKEEL_MESSAGE(Broken, broken)
 EVENKEEL_MESSAGE(Heartbeat, heartbeat)
 EVENKEEL_MESSAGE(Evaluated, evaluated)
 EVENKEEL_MESSAGE(Checkpointed, checkpointed)

@@ -86,7 +86,7 @@ Result<ControlHeader> decode_control(std::span<const std::byte> bytes, std::size
     return corrupt("control frame: header CRC does not match");
   const auto type = get<std::uint16_t>(&bytes[4]);
   if (type < static_cast<std::uint16_t>(MessageType::kHello) ||
-      type > static_cast<std::uint16_t>(MessageType::kRefused)) {
+      type > static_cast<std::uint16_t>(MessageType::kBroken)) {
     return corrupt("control frame: unknown type " + std::to_string(type));
   }
   ControlHeader header{static_cast<MessageType>(type), get<std::uint32_t>(&bytes[8]),

@@ -45,6 +45,9 @@ enum class MessageType : std::uint16_t {
   kAbort = 13,         // coordinator -> worker: stop at once, and why
   kFinish = 14,        // coordinator -> worker: no step follows
   kRefused = 15,       // coordinator -> worker, instead of kChallenge or kMembership
+  kRegroup = 16,       // coordinator -> worker: leave the step, the group changes
+  kPaused = 17,        // worker -> coordinator: I have left it, and this is where I stand
+  kBroken = 18,        // worker -> coordinator: the collectives failed, by no fault of mine
 };
 
 inline constexpr std::size_t kControlHeaderBytes = 24;

@@ -65,8 +65,7 @@ Field restart_field() {
   return group(
       "restart", "What follows a failure.",
       {choice("scope", "Job restarts all pods from the newest checkpoint.", {"Worker", "Job"})
-           .defaults("Job")
-           .only({"Job"}),
+           .defaults("Job"),
        integer("maxRestarts",
                "Incidents after which the job fails; one incident is one restart, however many pods it takes "
                "down.",

@@ -71,6 +71,8 @@ int coordinator() {
   if (!settings.ok()) return fail(settings.error());
   trainer::CoordinatorOptions options;
   options.config = settings->config;
+  // A replacement of the same attempt: its fence is above that of the one before.
+  options.config.coordinator_incarnation = static_cast<std::uint32_t>(settings->incarnation);
   options.key = settings->key;
   options.bind_address = settings->bind_address;
   options.control_port = static_cast<std::uint16_t>(settings->config.coordinator_port);

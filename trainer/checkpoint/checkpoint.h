@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,13 +23,17 @@ struct SavedCheckpoint {
   std::vector<std::string> warnings;  // old ones that could not be removed
 };
 
+// Whether a finished checkpoint may become visible: a rank that was taken for dead must not write any more.
+using PublishGate = std::function<base::Status()>;
+
 // `manifest`: all but files, which is filled in here. `optimizer` may be empty. Afterwards at most `keep`
 // checkpoints of this job up to this step are left; those of another job stay. kNumerical, naming the tensor,
 // where a value is not finite: such state is never written.
 base::Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& root,
                                               contract::CheckpointManifest manifest,
                                               const std::vector<TensorView>& weights,
-                                              const std::vector<TensorView>& optimizer, int keep);
+                                              const std::vector<TensorView>& optimizer, int keep,
+                                              const PublishGate& gate = {});
 
 struct FoundCheckpoint {
   std::string directory;

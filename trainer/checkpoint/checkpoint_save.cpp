@@ -139,7 +139,8 @@ std::uint64_t size_of(const contract::CheckpointManifest& manifest) {
 Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& root,
                                         contract::CheckpointManifest manifest,
                                         const std::vector<TensorView>& weights,
-                                        const std::vector<TensorView>& optimizer, int keep) {
+                                        const std::vector<TensorView>& optimizer, int keep,
+                                        const PublishGate& gate) {
   EVENKEEL_TRY(check_finite(weights));
   EVENKEEL_TRY(check_finite(optimizer));
   EVENKEEL_TRY(make_root(files, root));
@@ -161,6 +162,7 @@ Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& r
   const std::string temporary = final_folder + contract::kTemporarySuffix;
   manifest.files.clear();
   EVENKEEL_TRY(write_folder(files, temporary, manifest, weights, optimizer));
+  if (gate) EVENKEEL_TRY(gate());
   EVENKEEL_TRY(files.rename(temporary, final_folder));
   EVENKEEL_TRY(files.sync_directory(root));
   saved.bytes = size_of(manifest);

@@ -21,8 +21,8 @@ void CheckpointWriter::Copies::take(const std::vector<TensorView>& tensors) {
   }
 }
 
-CheckpointWriter::CheckpointWriter(base::Files& files, std::string root, int keep)
-    : files_(files), root_(std::move(root)), keep_(keep) {}
+CheckpointWriter::CheckpointWriter(base::Files& files, std::string root, int keep, PublishGate gate)
+    : files_(files), root_(std::move(root)), keep_(keep), gate_(std::move(gate)) {}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -62,7 +62,7 @@ void CheckpointWriter::run() {
     SaveOutcome outcome;
     outcome.step = manifest_.step;
     outcome.copy_seconds = copy_seconds_;
-    outcome.saved = save_checkpoint(files_, root_, manifest_, weights_.views, optimizer_.views, keep_);
+    outcome.saved = save_checkpoint(files_, root_, manifest_, weights_.views, optimizer_.views, keep_, gate_);
     outcome.write_seconds = base::seconds(base::real_clock().now() - start);
     lock.lock();
     outcomes_.push_back(std::move(outcome));

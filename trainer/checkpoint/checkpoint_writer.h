@@ -28,7 +28,9 @@ struct SaveOutcome {
 class CheckpointWriter {
  public:
   // files: outlives the writer. keep: as for save_checkpoint. No thread is started before the first begin().
-  CheckpointWriter(base::Files& files, std::string root, int keep);
+  // gate: asked before a save becomes visible, by the writer's thread; its error ends the save. Empty: always
+  // allowed.
+  CheckpointWriter(base::Files& files, std::string root, int keep, PublishGate gate = {});
   // Waits for what is being written; its outcome is lost.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -59,6 +61,7 @@ class CheckpointWriter {
   base::Files& files_;
   const std::string root_;
   const int keep_;
+  const PublishGate gate_;
   // Written by begin() while the thread rests, by the thread while busy_.
   contract::CheckpointManifest manifest_;
   Copies weights_;

@@ -73,6 +73,7 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
   switch (type) {
     case MessageType::kHeartbeat:
       with(contract::decode_heartbeat(payload), [&](const auto& beat) {
+        if (member->step != beat.step || member->phase != beat.phase) member->phase_since = now;
         member->step = beat.step;
         member->phase = beat.phase;
       });
@@ -93,6 +94,12 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
       with(contract::decode_stop_request(payload),
            [&](const auto& m) { stop("rank " + std::to_string(rank) + " got " + m.reason, now); });
       break;
+    case MessageType::kPaused:
+      with(contract::decode_paused(payload), [&](const auto& m) { on_paused(rank, m, now); });
+      break;
+    case MessageType::kBroken:
+      with(contract::decode_broken(payload), [&](const auto& m) { on_broken(rank, m, now); });
+      break;
     case MessageType::kFailure:
       with(contract::decode_failure(payload),
            [&](const auto& m) { suspect(rank, m.exit_code, m.reason, now); });
@@ -109,41 +116,55 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
 
 void Coordination::on_ready(int rank, const contract::Ready& ready, double now) {
   Member& member = *members_[static_cast<std::size_t>(rank)];
-  if (ended() || !begun_ || member.ready || ready.fence != fence_) return;
+  if (ended() || turn_ != Turn::kForming || !member.in_group || member.ready || ready.fence != fence_) return;
   member.ready = true;
   member.parameter_hash = ready.parameter_hash;
   member.restore_seconds = ready.restore_seconds;
-  if (std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m->ready; }))
-    start_stepping(now);
+  const bool all_ready = std::all_of(members_.begin(), members_.end(),
+                                     [](const auto& m) { return !m || !m->in_group || m->ready; });
+  if (all_ready) start_stepping(now);
 }
 
 // Equal bits everywhere, or no step at all.
 void Coordination::start_stepping(double now) {
-  const Member& first = *members_.front();
+  const Member* first = nullptr;
   for (const auto& member : members_) {
+    if (!member || !member->in_group) continue;
+    if (first == nullptr) first = &*member;
     restore_s_ = std::max(restore_s_, member->restore_seconds);
-    if (member->parameter_hash == first.parameter_hash) continue;
+    if (member->parameter_hash == first->parameter_hash) continue;
     return fail(member->hello.rank, code(ExitCode::kNumerical),
-                "ParameterDrift: before the first step rank 0 holds parameters " +
-                    short_hash(first.parameter_hash) + ", rank " + std::to_string(member->hello.rank) +
+                "ParameterDrift: before step " + std::to_string(ledger_->committed().step + 1) + " rank " +
+                    std::to_string(first->hello.rank) + " holds parameters " +
+                    short_hash(first->parameter_hash) + ", rank " + std::to_string(member->hello.rank) +
                     " holds " + short_hash(member->parameter_hash),
                 now);
   }
-  if (observer_ != nullptr && ledger_->committed().step > 0) observer_->on_restored(restore_s_);
-  running_at_ = now;
+  if (observer_ != nullptr && !running_at_ && ledger_->committed().step > 0) observer_->on_restored(restore_s_);
+  if (!running_at_) running_at_ = now;
   last_was_special_ = true;  // the first step has no predecessor
+  turn_ = Turn::kStepping;
+  turn_since_ = now;
   stage_ = stop_requested_ ? JobStage::kStopping : JobStage::kRunning;
   base::log_info("all ranks are ready",
-                 {{"parameterHash", short_hash(first.parameter_hash)}, {"step", ledger_->committed().step}});
-  if (!stop_requested_) issue_plans();
+                 {{"parameterHash", short_hash(first->parameter_hash)}, {"step", ledger_->committed().step}});
+  if (!stop_requested_ || last_plan_) issue_plans(now);
 }
 
-void Coordination::issue_plans() {
+// Nothing further is planned while another rank waits: it is taken in as soon as all that is planned is done.
+void Coordination::issue_plans(double now) {
+  if (joiner_waits() && !stop_requested_ && !ledger_->complete()) {
+    if (plans_.empty()) regroup("another rank has come", now);
+    return;
+  }
   while (ledger_->issued_step() < ledger_->committed().step + kPlansAhead) {
     auto plan = ledger_->plan_next(fence_);
     if (!plan) return;
     plans_[plan->step] = *plan;
-    send_to_all(MessageType::kStepPlan, to_json(*plan));
+    for (const auto& member : members_) {
+      if (member && member->in_group && member->connected)
+        outgoing_.push_back({member->connection, MessageType::kStepPlan, to_json(*plan)});
+    }
   }
 }
 
@@ -168,7 +189,8 @@ std::string Coordination::commit_error(int rank, const contract::Commit& commit)
 }
 
 void Coordination::on_commit(int rank, const contract::Commit& commit, double now) {
-  if (!running() || commit.fence != fence_) return;  // void: of an earlier generation, or after the end
+  // Void: of an earlier group, or after the end.
+  if (!running() || turn_ != Turn::kStepping || commit.fence != fence_) return;
   const std::string error = commit_error(rank, commit);
   if (!error.empty()) return fail(rank, code(ExitCode::kInternal), error, now);
   members_[static_cast<std::size_t>(rank)]->committed = commit.step;
@@ -178,41 +200,64 @@ void Coordination::on_commit(int rank, const contract::Commit& commit, double no
   // Ranks overtake each other on their way to us by one step at most, but they do: the oldest step goes
   // first.
   while (!commits_.empty()) {
-    auto& [number, by_rank] = *commits_.begin();
-    if (!std::all_of(by_rank.begin(), by_rank.end(), [](const auto& c) { return c.has_value(); })) return;
-    std::vector<contract::Commit> complete;
-    for (auto& one : by_rank) complete.push_back(std::move(*one));
+    for (const int r : ledger_->group()) {
+      if (!commits_.begin()->second[static_cast<std::size_t>(r)]) return;
+    }
+    const auto by_rank = std::move(commits_.begin()->second);
     commits_.erase(commits_.begin());
-    commit_step(std::move(complete), now);
+    commit_step(by_rank, now);
   }
 }
 
-void Coordination::commit_step(std::vector<contract::Commit> commits, double now) {
-  const std::int64_t step = commits.front().step;
-  const contract::StepPlan plan = plans_.at(step);
-  const base::Status status = ledger_->commit(step);
-  if (!status.ok()) return fail(-1, code(ExitCode::kInternal), status.error().message, now);
-  plans_.erase(step);
-  last_plan_ = plan;
-  measure(plan, commits, now);
-  if (observer_ != nullptr) observer_->on_step(plan, commits.front());
-  issue_plans();
+void Coordination::commit_step(const std::vector<std::optional<contract::Commit>>& by_rank, double now) {
+  const contract::Commit& any = *by_rank[static_cast<std::size_t>(ledger_->group().front())];
+  const contract::StepPlan plan = plans_.at(any.step);
+  if (!count_step(plan, any, now)) return;
+  plans_.erase(plan.step);
+  measure(plan, by_rank, now);
+  barren_groups_ = 0;
+  ++steps_in_group_;
+  issue_plans(now);
 }
 
-void Coordination::measure(const contract::StepPlan& plan, const std::vector<contract::Commit>& commits,
-                           double now) {
+// What is known of a committed step whoever tells of it. False: the job has failed.
+bool Coordination::count_step(const contract::StepPlan& plan, const contract::Commit& any_commit, double now) {
+  const base::Status status = ledger_->commit(plan.step);
+  if (!status.ok()) {
+    fail(-1, code(ExitCode::kInternal), status.error().message, now);
+    return false;
+  }
+  last_plan_ = plan;
+  recent_.push_back({now, static_cast<double>(plan.planned()), any_commit.loss_sum});
+  while (recent_.size() > kMinRecent && recent_.front().at < now - kRateSeconds) recent_.pop_front();
+  if (observer_ != nullptr) observer_->on_step(plan, any_commit);
+  return true;
+}
+
+void Coordination::measure(const contract::StepPlan& plan,
+                           const std::vector<std::optional<contract::Commit>>& by_rank, double now) {
   StepWork work;
+  work.step = plan.step;
   double slowest = 0, own = 0, input = 0;
   bool special = last_was_special_ || plan.evaluate_after || plan.checkpoint_after;
-  const double ranks = static_cast<double>(commits.size());
-  for (const contract::Commit& commit : commits) {
-    const contract::PhaseSeconds& p = commit.phases;
-    const RankWork rank{static_cast<double>(commit.samples), p.forward + p.backward + p.optimizer,
-                        p.input_wait + p.h2d_copy};
+  const double ranks = static_cast<double>(ledger_->group().size());
+  for (const auto& commit : by_rank) {
+    if (!commit) {
+      work.ranks.push_back(away());
+      continue;
+    }
+    const contract::PhaseSeconds& p = commit->phases;
+    RankWork rank;
+    rank.samples = static_cast<double>(commit->samples);
+    rank.compute_seconds = p.forward + p.backward + p.optimizer;
+    rank.input_seconds = p.input_wait + p.h2d_copy;
+    rank.optimizer_seconds = p.optimizer;
+    for (const double seconds : {p.input_wait, p.forward, p.backward, p.optimizer, p.eval, p.checkpoint})
+      longest_phase_s_ = std::max(longest_phase_s_, seconds);
     slowest = std::max(slowest, rank.own_seconds());
     own += rank.own_seconds() / ranks;
     input += rank.input_seconds / ranks;
-    work.step_seconds += commit.step_seconds / ranks;
+    work.step_seconds += commit->step_seconds / ranks;
     special = special || p.eval > 0 || p.checkpoint > 0;
     work.ranks.push_back(rank);
   }
@@ -224,8 +269,6 @@ void Coordination::measure(const contract::StepPlan& plan, const std::vector<con
   run_window_.add(work, special);
   window_.add(std::move(work), special);
   findings_.reset();
-  recent_.push_back({now, static_cast<double>(plan.planned()), commits.front().loss_sum});
-  while (recent_.size() > kMinRecent && recent_.front().at < now - kRateSeconds) recent_.pop_front();
 }
 
 void Coordination::on_evaluated(int rank, const contract::Evaluated& evaluated) {
@@ -241,6 +284,8 @@ void Coordination::on_evaluated(int rank, const contract::Evaluated& evaluated) 
 void Coordination::on_checkpointed(int rank, const contract::Checkpointed& checkpoint, double now) {
   Member& member = *members_[static_cast<std::size_t>(rank)];
   member.checkpointed = std::max(member.checkpointed, checkpoint.step);
+  if (!checkpoint.error.empty() || !checkpoint.directory.empty())
+    checkpoint_told_step_ = std::max(checkpoint_told_step_, checkpoint.step);
   if (!checkpoint.error.empty()) {
     base::log_error("a checkpoint was not written",
                     {{"step", checkpoint.step}, {"member", rank}, {"reason", checkpoint.error}});

@@ -3,8 +3,11 @@
 // test can tell any story. Times are seconds of one monotonic clock. Not thread safe.
 //
 //   kRendezvous: ranks come and go; no collective has begun. All there and equal -> memberships go out.
-//   (started, not all Ready): still kRendezvous outside; a lost rank is a failure from here on.
 //   kRunning: parameters agree, plans go out 4 ahead. -> kStopping when asked to stop.
+//   From the first membership on, ranks work in groups. A group ends when one of it is lost (spec.restart.scope
+//   Job: that ends the attempt) or another one waits at a step boundary: Regroup -> Paused of all that are
+//   left -> what any of them has committed is committed -> Membership -> Ready -> plans under the next
+//   generation (coordination_regroup.cpp).
 //   kCompleted | kStopped: Finish is sent; connections close by themselves (linger), then done().
 //   kFailed: Abort is sent to all; connections close, then done().
 #pragma once
@@ -76,6 +79,8 @@ class Coordination {
     contract::Join join;
     double last_heard = 0;
     bool connected = true;
+    bool in_group = false;  // of the present generation; else it waits for the next
+    bool paused = false;    // has left the last group
     bool ready = false;
     bool reported = false;  // it said itself that it cannot go on
     std::string parameter_hash;
@@ -83,30 +88,61 @@ class Coordination {
     std::int64_t committed = 0;     // last step this rank committed
     std::int64_t evaluated = 0;     // last step of an Evaluated
     std::int64_t checkpointed = 0;  // last step of a Checkpointed
-    std::int64_t step = 0;          // from heartbeats
+    std::optional<contract::Commit> last;  // of its last step, as its Paused told
+    std::int64_t saving = 0;               // newest step that it has written or is writing
+    std::int64_t step = 0;                 // from heartbeats
     std::string phase;
+    double phase_since = 0;
   };
+  // Where the ranks are between joining and stepping.
+  enum class Turn { kGathering, kPausing, kForming, kStepping };
 
   // Rendezvous.
   std::string refusal_of(const contract::Hello& hello) const;
   void refuse(ConnectionId id, contract::ExitCode code, const std::string& reason);
   void refuse_the_different();
-  void begin_if_all_are_here(double now);
+  bool make_room(ConnectionId id, const contract::Hello& hello, double now);
+  struct Newest {
+    contract::StateSource source = contract::StateSource::kInitial;
+    int rank = -1;
+    contract::CheckpointPosition position;
+  };
+  Newest newest_state() const;
+  bool all_are_here() const;
+  bool begins_short(double now) const;
   void begin(double now);
+  // Groups.
+  bool elastic() const { return config_.spec.restart.scope == contract::RestartScope::kWorker; }
+  bool joiner_waits() const;
+  std::int64_t ranks_at_least() const;
+  void regroup(const std::string& reason, double now);
+  void on_paused(int rank, const contract::Paused& paused, double now);
+  void on_broken(int rank, const contract::Broken& broken, double now);
+  void form_if_all_paused(double now);
+  void catch_up(std::int64_t step, double now);
+  void form(contract::Membership membership, double now);
+  void form_again(std::int64_t step, double now);
+  bool owes_evaluation(std::int64_t step) const;
+  bool owes_checkpoint(std::int64_t step) const;
+  void drop_silent_and_hung(double now);
+  std::string stands_still(const Member& member, double now) const;
   // Running.
   Member* member_of(ConnectionId id);
   void on_ready(int rank, const contract::Ready& ready, double now);
   void start_stepping(double now);
-  void issue_plans();
+  void issue_plans(double now);
   void on_commit(int rank, const contract::Commit& commit, double now);
   std::string commit_error(int rank, const contract::Commit& commit) const;
-  void commit_step(std::vector<contract::Commit> commits, double now);
-  void measure(const contract::StepPlan& plan, const std::vector<contract::Commit>& commits, double now);
+  void commit_step(const std::vector<std::optional<contract::Commit>>& by_rank, double now);
+  bool count_step(const contract::StepPlan& plan, const contract::Commit& any_commit, double now);
+  void measure(const contract::StepPlan& plan, const std::vector<std::optional<contract::Commit>>& by_rank,
+               double now);
   void on_evaluated(int rank, const contract::Evaluated& evaluated);
   void on_checkpointed(int rank, const contract::Checkpointed& checkpoint, double now);
   void finish_if_all_is_done(double now);
   void finish(bool completed, const std::string& reason, double now);
   // The end.
+  bool ends_the_job(int exit_code) const;
   void lost(int rank, const std::string& reason, double now);
   void suspect(int rank, int exit_code, const std::string& reason, double now);
   void fail(int rank, int exit_code, const std::string& reason, double now);
@@ -131,7 +167,17 @@ class Coordination {
   double failure_detection_s_;
 
   contract::JobStage stage_ = contract::JobStage::kRendezvous;
+  Turn turn_ = Turn::kGathering;
   bool begun_ = false;  // memberships are out
+  double last_join_at_ = 0, turn_since_ = 0;
+  std::optional<contract::Join> reference_;  // what all must be like, once the job has begun
+  std::string group_reason_;                 // why the last group ended
+  int barren_groups_ = 0;                    // in a row, that committed nothing
+  std::int64_t steps_in_group_ = 0;
+  double longest_phase_s_ = 0;
+  std::int64_t losses_ = 0;  // ranks that were lost
+  std::optional<double> broken_at_;
+  std::string broken_reason_;
   bool stop_requested_ = false;
   std::string stop_reason_;
   int exit_code_ = static_cast<int>(contract::ExitCode::kInternal);
@@ -169,7 +215,9 @@ class Coordination {
   bool last_was_special_ = false;
   std::optional<double> last_commit_at_;
   std::optional<contract::Evaluated> evaluation_;
-  std::int64_t checkpoint_step_ = 0;
+  int writer_ = 0;                         // rank that writes checkpoints
+  std::int64_t checkpoint_step_ = 0;       // newest that was written
+  std::int64_t checkpoint_told_step_ = 0;  // newest of which it is known how it went
 };
 
 }  // namespace evenkeel::trainer

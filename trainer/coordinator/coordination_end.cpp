@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "contract/job/restart_rules.h"
 #include "trainer/coordinator/coordination_internal.h"
 
 namespace evenkeel::trainer {
@@ -41,19 +42,18 @@ void Coordination::stop(const std::string& reason, double now) {
   base::log_info("asked to stop", {{"reason", reason}});
   if (!begun_) return finish(false, reason, now);
   ledger_->request_stop();
-  if (stage_ == JobStage::kRunning) {
-    stage_ = JobStage::kStopping;
-    issue_plans();
-  }
+  if (stage_ == JobStage::kRunning) stage_ = JobStage::kStopping;
+  if (turn_ == Turn::kStepping) issue_plans(now);
   finish_if_all_is_done(now);
 }
 
 void Coordination::finish_if_all_is_done(double now) {
-  if (!running() || suspect_) return;
+  if (!running() || suspect_ || turn_ != Turn::kStepping) return;
   if (stop_requested_ && !last_plan_ && plans_.empty()) return finish(ledger_->complete(), stop_reason_, now);
   if (!ledger_->all_issued() || !plans_.empty()) return;
   if (last_plan_) {
     for (const auto& member : members_) {
+      if (!member || !member->in_group) continue;
       if (last_plan_->evaluate_after && member->evaluated < last_plan_->step) return;
       if (last_plan_->checkpoint_after && member->checkpointed < last_plan_->step) return;
     }
@@ -87,17 +87,37 @@ void Coordination::disconnected(ConnectionId id, const std::string& reason, doub
 
 // A lost process is a cause, where it did not say why itself; what its neighbours report is the echo.
 void Coordination::lost(int rank, const std::string& reason, double now) {
-  if (members_[static_cast<std::size_t>(rank)]->reported) return;
+  Member& member = *members_[static_cast<std::size_t>(rank)];
+  if (!elastic() && member.reported) return;
   // Asked to stop before the first plan: whoever leaves does what it was asked, and nothing is lost.
-  if (stop_requested_ && plans_.empty() && !last_plan_) return finish(ledger_->complete(), stop_reason_, now);
-  fail(rank, code(ExitCode::kTryAgain), "rank " + std::to_string(rank) + " was lost: " + reason, now);
+  if (stop_requested_ && plans_.empty() && !last_plan_ && turn_ == Turn::kStepping)
+    return finish(ledger_->complete(), stop_reason_, now);
+  const std::string text = "rank " + std::to_string(rank) + " was lost: " + reason;
+  if (!elastic()) return fail(rank, code(ExitCode::kTryAgain), text, now);
+  if (!std::exchange(member.in_group, false)) return;  // it only waited to be taken in
+  ++losses_;
+  base::log_warning(text, {{"member", rank}, {"generation", fence_.generation}});
+  if (!member.reported) failure_ = contract::LastFailure{rank, code(ExitCode::kTryAgain), text};
+  if (observer_ != nullptr) observer_->on_failure(*failure_);
+  if (turn_ == Turn::kPausing) return form_if_all_paused(now);
+  regroup(text, now);
+}
+
+// By the job's own rules: what cannot get better by trying again.
+bool Coordination::ends_the_job(int exit_code) const {
+  if (!elastic()) return exit_code != code(ExitCode::kTryAgain);
+  return contract::action_for(config_.spec.restart, exit_code) == contract::RestartAction::kFailJob;
 }
 
 void Coordination::suspect(int rank, int exit_code, const std::string& reason, double now) {
   if (ended()) return;
   members_[static_cast<std::size_t>(rank)]->reported = true;
   const std::string text = "rank " + std::to_string(rank) + ": " + reason;
-  if (exit_code != code(ExitCode::kTryAgain)) return fail(rank, exit_code, text, now);
+  if (ends_the_job(exit_code)) return fail(rank, exit_code, text, now);
+  if (elastic() && begun_) {  // it is about to leave; the others go on
+    failure_ = contract::LastFailure{rank, exit_code, text};
+    return lost(rank, reason, now);
+  }
   if (!suspect_) suspect_ = Suspect{{rank, exit_code, text}, now + kSettleSeconds};
 }
 
@@ -121,19 +141,16 @@ void Coordination::tick(double now) {
     fail(failure.rank, failure.exit_code, failure.reason, now);
   }
   if (ended()) return;
-  for (auto& member : members_) {
-    if (!member || !member->connected || now - member->last_heard <= failure_detection_s_) continue;
-    const int rank = member->hello.rank;
-    const std::string reason =
-        "nothing heard for " + std::to_string(config_.spec.restart.failure_detection_seconds) + " s";
-    refuse(member->connection, ExitCode::kTryAgain, "rank " + std::to_string(rank) + ": " + reason);
-    disconnected(member->connection, reason, now);
-  }
+  drop_silent_and_hung(now);
+  if (ended()) return;
+  if (broken_at_ && now >= *broken_at_) regroup(std::exchange(broken_reason_, ""), now);
+  if (begins_short(now)) begin(now);
 }
 
 double Coordination::next_deadline_in(double now) const {
   double next = now + failure_detection_s_;
   if (suspect_) next = std::min(next, suspect_->settle_at);
+  if (broken_at_) next = std::min(next, *broken_at_);
   for (const auto& member : members_) {
     if (member && member->connected && !ended())
       next = std::min(next, member->last_heard + failure_detection_s_);

@@ -32,10 +32,10 @@ std::string differing_part(const contract::Join& a, const contract::Join& b) {
   return "no part of it differs by name";
 }
 
-std::string difference_text(int rank, const contract::Join& mine, int other_rank,
+std::string difference_text(int rank, const contract::Join& mine, const std::string& whose,
                             const contract::Join& other) {
   const std::string who = "rank " + std::to_string(rank) + " was refused: its ";
-  const std::string than = ", rank " + std::to_string(other_rank) + " has ";
+  const std::string than = ", " + whose + " has ";
   if (mine.byte_order != other.byte_order)
     return who + "byte order is " + mine.byte_order + than + other.byte_order;
   if (mine.plan_hash != other.plan_hash) {
@@ -49,6 +49,9 @@ std::string difference_text(int rank, const contract::Join& mine, int other_rank
   return who + "evaluation split has " + std::to_string(mine.eval_samples) + " samples" + than +
          std::to_string(other.eval_samples) + ". All ranks must read the same data set";
 }
+
+// An elastic job waits this long for further ranks once the minimum is there.
+constexpr double kElasticStartSeconds = 5.0;
 
 LedgerConfig ledger_config(const contract::TrainerConfig& config, const contract::Join& join) {
   const contract::TrainingJobSpec& spec = config.spec;
@@ -79,14 +82,15 @@ std::string Coordination::refusal_of(const contract::Hello& hello) const {
     return who + " is of attempt " + std::to_string(hello.attempt) + ", the job is at attempt " +
            std::to_string(config_.attempt);
   }
-  if (hello.rank < 0 || hello.rank >= config_.ranks) {
-    return who + " is not one of the job's " + std::to_string(config_.ranks) + " ranks";
+  if (hello.rank < 0 || hello.rank >= static_cast<int>(members_.size())) {
+    return who + " is not one of the job's " + std::to_string(members_.size()) + " ranks";
   }
   const auto& holder = members_[static_cast<std::size_t>(hello.rank)];
   if (!holder) return "";
   const bool same_process =
       hello.incarnation == holder->hello.incarnation && hello.pod_uid == holder->hello.pod_uid;
-  if (hello.incarnation > holder->hello.incarnation || (same_process && !begun_)) return "";
+  const bool comes_back = same_process && (!begun_ || elastic() || !holder->connected);
+  if (hello.incarnation > holder->hello.incarnation || comes_back) return "";
   return who + " of incarnation " + std::to_string(hello.incarnation) + " came, but incarnation " +
          std::to_string(holder->hello.incarnation) + " holds the rank";
 }
@@ -100,26 +104,19 @@ void Coordination::joined(ConnectionId id, const contract::Hello& hello, const c
                           double now) {
   const std::string refusal = refusal_of(hello);
   if (!refusal.empty()) return refuse(id, ExitCode::kTryAgain, refusal);
-  auto& holder = members_[static_cast<std::size_t>(hello.rank)];
-  if (holder) {
-    refuse(holder->connection, ExitCode::kTryAgain,
-           "rank " + std::to_string(hello.rank) + " was taken over by incarnation " +
-               std::to_string(hello.incarnation));
-    holder->connected = false;
+  if (reference_ && identity_of(join) != identity_of(*reference_)) {
+    return refuse(id, ExitCode::kMismatch, difference_text(hello.rank, join, "the job", *reference_));
   }
-  if (begun_) {  // its predecessor's work is in the ring that all others stand in
-    refuse(id, ExitCode::kTryAgain,
-           "rank " + std::to_string(hello.rank) + " is replaced: the job starts again with it");
-    return fail(hello.rank, code(ExitCode::kTryAgain),
-                "rank " + std::to_string(hello.rank) + " was replaced by a new process", now);
-  }
+  if (!make_room(id, hello, now)) return;
   Member member;
   member.connection = id;
   member.hello = hello;
   member.join = join;
-  member.last_heard = now;
-  holder = std::move(member);
+  member.last_heard = member.phase_since = now;
+  last_join_at_ = now;
+  members_[static_cast<std::size_t>(hello.rank)] = std::move(member);
   base::log_info("rank joined", {{"member", hello.rank},
+                                 {"incarnation", hello.incarnation},
                                  {"node", join.node},
                                  {"address", join.data_address},
                                  {"planHash", short_hash(join.plan_hash)},
@@ -127,8 +124,36 @@ void Coordination::joined(ConnectionId id, const contract::Hello& hello, const c
   for (const std::string& skipped : join.checkpoint.skipped) {
     base::log_warning("a checkpoint was skipped", {{"member", hello.rank}, {"reason", skipped}});
   }
-  refuse_the_different();
-  begin_if_all_are_here(now);
+  if (!begun_) {
+    refuse_the_different();
+    if (!ended() && all_are_here()) begin(now);
+  } else if (turn_ == Turn::kStepping) {
+    issue_plans(now);
+  } else {
+    form_if_all_paused(now);
+  }
+}
+
+// The rank's last process gives way to a newer one. False: that ended the attempt.
+bool Coordination::make_room(ConnectionId id, const contract::Hello& hello, double now) {
+  const auto& holder = members_[static_cast<std::size_t>(hello.rank)];
+  if (holder && holder->connected) {
+    refuse(holder->connection, ExitCode::kTryAgain,
+           "rank " + std::to_string(hello.rank) + " was taken over by incarnation " +
+               std::to_string(hello.incarnation));
+    const bool worked = begun_ && holder->in_group;
+    disconnected(holder->connection, "a newer process took its place", now);
+    if (worked && !elastic())  // its predecessor's work is in the ring that all others stand in
+      refuse(id, ExitCode::kTryAgain,
+             "rank " + std::to_string(hello.rank) + " is replaced: the job starts again with it");
+    return !ended();
+  }
+  if (!begun_ || elastic()) return true;
+  refuse(id, ExitCode::kTryAgain,
+         "rank " + std::to_string(hello.rank) + " is replaced: the job starts again with it");
+  fail(hello.rank, code(ExitCode::kTryAgain),
+       "rank " + std::to_string(hello.rank) + " was replaced by a new process", now);
+  return false;
 }
 
 // The plan of more than half of the ranks is the job's; when all are here and none has that many, the lowest
@@ -143,15 +168,14 @@ void Coordination::refuse_the_different() {
   for (const auto& member : members_) {
     if (member && same_as(*member) * 2 > config_.ranks) reference = &*member;
   }
-  const bool all_here =
-      std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m.has_value(); });
-  if (reference == nullptr && all_here) reference = &*members_.front();
+  if (reference == nullptr && all_are_here()) reference = &*members_.front();
   if (reference == nullptr) return;
   const int reference_rank = reference->hello.rank;
   for (auto& member : members_) {
     if (!member || identity_of(member->join) == identity_of(reference->join)) continue;
     const int rank = member->hello.rank;
-    const std::string reason = difference_text(rank, member->join, reference_rank, reference->join);
+    const std::string reason = difference_text(
+        rank, member->join, "rank " + std::to_string(reference_rank), reference->join);
     refuse(member->connection, ExitCode::kMismatch, reason);
     failure_ = contract::LastFailure{rank, code(ExitCode::kMismatch), reason};
     if (observer_ != nullptr) observer_->on_failure(*failure_);
@@ -159,45 +183,74 @@ void Coordination::refuse_the_different() {
   }
 }
 
-void Coordination::begin_if_all_are_here(double now) {
-  if (begun_ || ended()) return;
-  if (std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member.has_value(); }))
-    begin(now);
+bool Coordination::all_are_here() const {
+  return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member.has_value(); });
+}
+
+// Fewer than all, when nobody else has come for a while: an elastic job has a minimum; and ranks that have
+// lost their coordinator hold a state that must not wait for the dead.
+bool Coordination::begins_short(double now) const {
+  if (begun_ || ended() || stop_requested_) return false;
+  std::int64_t here = 0;
+  bool held = false;
+  for (const auto& member : members_) {
+    if (!member) continue;
+    ++here;
+    held = held || member->join.held.has_value();
+  }
+  if (!held && !config_.spec.workers.min_replicas) return false;
+  const double patience = std::max(failure_detection_s_, held ? 0.0 : kElasticStartSeconds);
+  return here >= ranks_at_least() && now - last_join_at_ >= patience;
+}
+
+// The newest state that anybody has: in memory, else in a checkpoint.
+Coordination::Newest Coordination::newest_state() const {
+  Newest newest;
+  bool all_hold = true;
+  for (const auto& member : members_) {
+    if (!member) continue;
+    const contract::Join& join = member->join;
+    if (join.held && join.held->step > newest.position.step)
+      newest = {contract::StateSource::kMemory, member->hello.rank, *join.held};
+  }
+  for (const auto& member : members_) {
+    if (!member) continue;
+    const contract::Join& join = member->join;
+    all_hold = all_hold && join.held && join.held->step == newest.position.step;
+    if (join.checkpoint.step > newest.position.step)
+      newest = {contract::StateSource::kCheckpoint, member->hello.rank, join.checkpoint};
+  }
+  if (newest.source == contract::StateSource::kMemory && all_hold)
+    newest.source = contract::StateSource::kInPlace;
+  return newest;
 }
 
 void Coordination::begin(double now) {
   begun_ = true;
   begun_at_ = now;
   failure_.reset();
-  auto ledger = Ledger::make(ledger_config(config_, members_.front()->join));
+  const auto first = std::find_if(members_.begin(), members_.end(), [](const auto& m) { return m.has_value(); });
+  reference_ = (*first)->join;
+  auto ledger = Ledger::make(ledger_config(config_, *reference_));
   if (!ledger.ok()) return fail(-1, code(ExitCode::kBadConfiguration), ledger.error().message, now);
-  const Member* best = nullptr;
-  for (const auto& member : members_) {
-    const std::int64_t step = member->join.checkpoint.step;
-    if (step > 0 && (best == nullptr || step > best->join.checkpoint.step)) best = &*member;
-  }
+  const Newest newest = newest_state();
   contract::Membership membership;
-  membership.fence = fence_;
-  if (best != nullptr) {
-    const base::Status restored = ledger->restore(best->join.checkpoint);
-    if (!restored.ok())
-      return fail(best->hello.rank, code(ExitCode::kBadData), restored.error().message, now);
-    membership.restore_rank = best->hello.rank;
-    membership.restore_step = best->join.checkpoint.step;
-    checkpoint_step_ = membership.restore_step;
+  membership.source = newest.source;
+  if (newest.source != contract::StateSource::kInitial) {
+    const base::Status restored = ledger->restore(newest.position);
+    if (!restored.ok()) return fail(newest.rank, code(ExitCode::kBadData), restored.error().message, now);
+    membership.restore_rank = newest.rank;
+    membership.restore_step = newest.position.step;
   }
+  if (newest.source == contract::StateSource::kCheckpoint) checkpoint_step_ = newest.position.step;
   ledger_ = std::move(ledger).value();
-  membership.target_steps = ledger_->target_steps();
-  for (const auto& member : members_) membership.peers.push_back(member->join.data_address);
-  for (auto& member : members_) {
-    membership.rank = member->hello.rank;
-    member->committed = membership.restore_step;
-    member->last_heard = now;
-    outgoing_.push_back({member->connection, MessageType::kMembership, to_json(membership)});
-  }
-  base::log_info("all ranks have joined", {{"ranks", config_.ranks},
-                                           {"targetSteps", membership.target_steps},
-                                           {"restoreStep", membership.restore_step}});
+  // A coordinator that takes over does not know what its predecessor has seen of the last step.
+  const bool takes_over = newest.source == contract::StateSource::kMemory ||
+                          newest.source == contract::StateSource::kInPlace;
+  const LedgerPosition& at = ledger_->committed();
+  membership.evaluate_first = takes_over && ledger_->evaluates(at.step, at);
+  membership.checkpoint_first = takes_over && ledger_->complete() && !config_.spec.checkpoint.path.empty();
+  form(std::move(membership), now);
 }
 
 }  // namespace evenkeel::trainer

@@ -87,7 +87,7 @@ contract::Progress Coordination::progress(double now) const {
 std::string Coordination::state_of(const Member& member) const {
   if (stage_ == JobStage::kCompleted || stage_ == JobStage::kStopped) return "done";
   if (!member.connected) return "lost";
-  if (!member.ready) return "joined";
+  if (!member.in_group || !member.ready) return "joined";
   return running() ? "stepping" : "ready";
 }
 
@@ -105,8 +105,8 @@ std::vector<contract::ReplicaReport> Coordination::replicas(const contract::Prog
     replica.threads = member.join.threads;
     replica.cpu_limit = member.join.cpu_limit;
     if (ledger_) {
-      replica.shard_samples = ledger_->shard_samples()[r];
-      replica.consumed = ledger_->consumed()[r];
+      if (r < ledger_->shard_samples().size()) replica.shard_samples = ledger_->shard_samples()[r];
+      if (r < ledger_->consumed().size()) replica.consumed = ledger_->consumed()[r];
     }
     if (r < found.ranks.size()) {
       replica.busy_seconds = found.ranks[r].busy_seconds;
@@ -163,6 +163,8 @@ contract::JobReport Coordination::report(double now) const {
     report.message = "waiting for rank " + missing_text() + " of " + std::to_string(config_.ranks);
   if (message_.empty() && begun_ && !running())
     report.message = "all ranks are here, connecting and restoring";
+  if (message_.empty() && running() && turn_ != Turn::kStepping)
+    report.message = "a new group forms: " + group_reason_;
   if (message_.empty() && stage_ == JobStage::kStopping) report.message = "stopping: " + stop_reason_;
   return report;
 }

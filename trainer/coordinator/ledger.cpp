@@ -1,6 +1,7 @@
 #include "trainer/coordinator/ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -39,7 +40,11 @@ base::Result<Ledger> Ledger::make(LedgerConfig config) {
 }
 
 Ledger::Ledger(LedgerConfig config)
-    : config_(std::move(config)), consumed_(static_cast<std::size_t>(config_.ranks), 0) {
+    : config_(std::move(config)),
+      consumed_(static_cast<std::size_t>(config_.ranks), 0),
+      group_(static_cast<std::size_t>(config_.ranks)),
+      rate_from_batch_(config_.global_batch) {
+  std::iota(group_.begin(), group_.end(), 0);
   target_steps_ = steps_to_target();
   count_shards();
 }
@@ -98,7 +103,9 @@ std::optional<contract::StepPlan> Ledger::plan_next(const contract::Fence& fence
   plan.fence = fence;
   plan.step = planned_.step + 1;
   plan.epoch = planned_.epoch;
-  plan.cuts = cuts_of(planned_.cursor, balanced_shares(size, config_.ranks, planned_.step, config_.granule));
+  plan.cuts = cuts_of(planned_.cursor, shares(size, planned_.step));
+  plan.global_batch = config_.global_batch;
+  plan.rate_batch = rate_batch(plan.step);
   planned_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
   normalise(planned_);
   const bool last = plan.step == target_steps_;
@@ -119,6 +126,7 @@ base::Status Ledger::commit(std::int64_t step) {
     return Error{ErrorCode::kInternal, "step " + std::to_string(step) + " was committed out of order"};
   }
   const contract::StepPlan& plan = open_.front();
+  consumed_.resize(std::max(consumed_.size(), plan.cuts.size() - 1));
   for (std::size_t r = 0; r + 1 < plan.cuts.size(); ++r) consumed_[r] += plan.cuts[r + 1] - plan.cuts[r];
   const std::int64_t epoch_before = committed_.epoch;
   committed_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
@@ -132,16 +140,52 @@ std::int64_t Ledger::samples() const {
   return std::accumulate(consumed_.begin(), consumed_.end(), std::int64_t{0});
 }
 
-// Walks the steps of the epoch that the committed position is in. Shares depend on the step's number alone.
+void Ledger::regroup(std::vector<int> ranks) {
+  group_ = std::move(ranks);
+  open_.clear();
+  planned_ = committed_;
+  stopped_ = false;
+  count_shards();
+}
+
+void Ledger::set_global_batch(std::int64_t samples) {
+  rate_from_batch_ = std::llround(rate_batch(committed_.step));
+  rate_from_step_ = committed_.step;
+  config_.global_batch = samples;
+  target_steps_ = steps_to_target();
+  count_shards();
+}
+
+// Straight from the batch that the rate was for to the batch of now.
+double Ledger::rate_batch(std::int64_t step) const {
+  const double done = std::min(1.0, static_cast<double>(step - rate_from_step_) / kRateRampSteps);
+  const auto from = static_cast<double>(rate_from_batch_), to = static_cast<double>(config_.global_batch);
+  return from + (to - from) * done;
+}
+
+// By position in the group.
+std::vector<std::int64_t> Ledger::divide(std::int64_t samples, std::int64_t step) const {
+  return balanced_shares(samples, static_cast<int>(group_.size()), step, config_.granule);
+}
+
+// A rank that is not in the group has an empty share.
+std::vector<std::int64_t> Ledger::shares(std::int64_t samples, std::int64_t step) const {
+  std::vector<std::int64_t> by_rank(static_cast<std::size_t>(group_.back()) + 1, 0);
+  const std::vector<std::int64_t> by_position = divide(samples, step);
+  for (std::size_t i = 0; i < group_.size(); ++i) by_rank[static_cast<std::size_t>(group_[i])] = by_position[i];
+  return by_rank;
+}
+
+// Walks the steps of the epoch that the committed position is in. Without costs, shares depend on the step's
+// number alone.
 void Ledger::count_shards() {
-  shard_samples_.assign(static_cast<std::size_t>(config_.ranks), 0);
+  shard_samples_.assign(std::max(consumed_.size(), static_cast<std::size_t>(group_.back()) + 1), 0);
   const std::int64_t steps_before =
       committed_.cursor / config_.global_batch;  // exact unless the batch was changed
   std::int64_t step = std::max<std::int64_t>(0, committed_.step - steps_before);
   for (std::int64_t at = 0; at < config_.train_samples; at += config_.global_batch, ++step) {
-    const auto shares = balanced_shares(std::min(config_.global_batch, config_.train_samples - at),
-                                        config_.ranks, step, config_.granule);
-    for (std::size_t r = 0; r < shares.size(); ++r) shard_samples_[r] += shares[r];
+    const auto by_rank = shares(std::min(config_.global_batch, config_.train_samples - at), step);
+    for (std::size_t r = 0; r < by_rank.size(); ++r) shard_samples_[r] += by_rank[r];
   }
 }
 

@@ -28,6 +28,17 @@ struct LedgerConfig {
   bool checkpoint_on_stop = true;
 };
 
+// Steps over which the learning rate follows a change of the global batch (training-semantics 2).
+inline constexpr std::int64_t kRateRampSteps = 100;
+
+// How a step is divided among the ranks: evenly, or so that all take as long.
+struct Division {
+  // Seconds of own work for one sample, by rank; empty: evenly. A rank of the group that is not known here
+  // takes the mean of the others.
+  std::vector<std::optional<double>> seconds_per_sample;
+  std::vector<std::optional<std::int64_t>> caps;  // most samples of a rank; absent: no limit
+};
+
 // Everything before it is committed. Invariant: cursor < train_samples: a full epoch is (epoch + 1, 0).
 struct LedgerPosition {
   std::int64_t step = 0;
@@ -40,10 +51,10 @@ class Ledger {
   // kInvalidInput: no samples, no ranks, a batch below 1, neither or both of epochs and steps.
   static base::Result<Ledger> make(LedgerConfig config);
 
-  // Before the first plan. kCorruptData when the position cannot be of this data set.
+  // While no plan is open. kCorruptData when the position cannot be of this data set.
   base::Status restore(const contract::CheckpointPosition& position);
 
-  // Commits after which the job is done. Constant after restore().
+  // Commits after which the job is done. Changes with restore() and set_global_batch() alone.
   std::int64_t target_steps() const { return target_steps_; }
   const LedgerPosition& committed() const { return committed_; }
   std::int64_t issued_step() const { return planned_.step; }
@@ -56,15 +67,28 @@ class Ledger {
   // The next plan is the last one; where none is left to plan the job simply ends as planned.
   void request_stop() { stop_requested_ = true; }
 
+  // Whether an evaluation belongs to step `step`, after which the job stands at `after`.
+  bool evaluates(std::int64_t step, const LedgerPosition& after) const;
   // The oldest plan that is not committed yet, or null.
   const contract::StepPlan* oldest_open() const { return open_.empty() ? nullptr : &open_.front(); }
   // All ranks committed the oldest open plan. kInternal when it is another step.
   base::Status commit(std::int64_t step);
 
-  // Training samples by rank since the job began. May be longer than `ranks` after the job became smaller.
+  // Who takes part from the next plan on, ascending. Open plans are void: their samples are planned anew, at
+  // the same positions of the order and under the same step numbers.
+  void regroup(std::vector<int> ranks);
+  const std::vector<int>& group() const { return group_; }
+  // Samples of a step from the next plan on; open plans must be committed before. The learning rate follows
+  // over kRateRampSteps.
+  void set_global_batch(std::int64_t samples);
+  // How the samples of a step are divided from the next plan on.
+  void set_division(Division division) { division_ = std::move(division); count_shards(); }
+  const Division& division() const { return division_; }
+
+  // Training samples by rank since the job began. May be longer than the group after the job became smaller.
   const std::vector<std::int64_t>& consumed() const { return consumed_; }
   std::int64_t samples() const;  // their sum
-  // By rank: what its shares of the current epoch add up to.
+  // By rank: what its shares of an epoch add up to, as they are divided now.
   const std::vector<std::int64_t>& shard_samples() const { return shard_samples_; }
   const LedgerConfig& config() const { return config_; }
 
@@ -73,7 +97,9 @@ class Ledger {
   std::int64_t steps_to_target() const;
   void normalise(LedgerPosition& position) const;
   void count_shards();
-  bool evaluates(std::int64_t step, const LedgerPosition& after) const;
+  std::vector<std::int64_t> divide(std::int64_t samples, std::int64_t step) const;
+  std::vector<std::int64_t> shares(std::int64_t samples, std::int64_t step) const;  // by rank
+  double rate_batch(std::int64_t step) const;
 
   LedgerConfig config_;
   LedgerPosition committed_;
@@ -81,6 +107,9 @@ class Ledger {
   std::deque<contract::StepPlan> open_;
   std::vector<std::int64_t> consumed_;
   std::vector<std::int64_t> shard_samples_;
+  std::vector<int> group_;
+  Division division_;
+  std::int64_t rate_from_batch_ = 0, rate_from_step_ = 0;  // where the rate's way to global_batch began
   std::int64_t target_steps_ = 0;
   bool stop_requested_ = false;
   bool stopped_ = false;  // a plan with stop_after is issued

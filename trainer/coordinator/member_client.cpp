@@ -72,6 +72,7 @@ class Client final : public MemberClient {
  public:
   Client(MemberOptions options, ControlChannel channel, contract::Membership membership)
       : options_(std::move(options)), membership_(std::move(membership)), channel_(std::move(channel)) {
+    fence_ = membership_.fence;
     last_heard_ = now();
     thread_ = std::thread([this] { attend(); });
   }
@@ -86,6 +87,12 @@ class Client final : public MemberClient {
   Status commit(contract::Commit commit) override {
     commit.fence = membership_.fence;
     return send(MessageType::kCommit, to_json(commit));
+  }
+  Status paused(const contract::Paused& message) override {
+    return send(MessageType::kPaused, to_json(message));
+  }
+  Status broken(const std::string& reason) override {
+    return send(MessageType::kBroken, to_json(contract::Broken{membership_.fence, reason}));
   }
   Status evaluated(const contract::Evaluated& message) override {
     return send(MessageType::kEvaluated, to_json(message));
@@ -120,6 +127,11 @@ class Client final : public MemberClient {
 
   const base::Waker& abort_waker() const override { return abort_waker_; }
 
+  double silence_seconds() const override {
+    const std::lock_guard lock(mutex_);
+    return lost_ ? -1 : base::seconds(now() - last_heard_);
+  }
+
   void close() override;
 
  private:
@@ -130,12 +142,14 @@ class Client final : public MemberClient {
   void receive();
   void on_frame(const ControlFrame& frame);
   // With mutex_ held.
-  bool has_event() const { return abort_ || lost_ || !plans_.empty() || finish_; }
+  bool has_event() const {
+    return abort_ || regroup_ || next_membership_ || lost_ || !plans_.empty() || finish_;
+  }
   Result<MemberEvent> take_event();
   void lose(const Error& error);
 
   const MemberOptions options_;
-  const contract::Membership membership_;
+  contract::Membership membership_;  // of the thread that calls next_event()
   std::atomic<std::int64_t> step_{0};
   std::atomic<const char*> phase_{"other"};
 
@@ -144,7 +158,10 @@ class Client final : public MemberClient {
   ControlChannel channel_;
   MonotonicTime last_heard_{};
   MonotonicTime next_beat_{};
+  contract::Fence fence_;  // the newest: plans of others are void
   std::deque<contract::StepPlan> plans_;
+  std::optional<contract::Regroup> regroup_;
+  std::optional<contract::Membership> next_membership_;
   std::optional<contract::Abort> abort_;
   std::optional<contract::Finish> finish_;
   std::optional<Error> lost_;
@@ -236,8 +253,25 @@ void Client::on_frame(const ControlFrame& frame) {
     case MessageType::kStepPlan: {
       auto plan = contract::decode_step_plan(frame.payload);
       if (!plan.ok()) return bad(plan.error());
-      if (plan->fence != membership_.fence) return;  // void
+      if (plan->fence != fence_) return;  // void
       plans_.push_back(std::move(*plan));
+      break;
+    }
+    case MessageType::kRegroup: {
+      auto regroup = contract::decode_regroup(frame.payload);
+      if (!regroup.ok()) return bad(regroup.error());
+      fence_ = regroup->fence;
+      regroup_ = std::move(*regroup);
+      next_membership_.reset();
+      plans_.clear();
+      abort_waker_.wake();
+      break;
+    }
+    case MessageType::kMembership: {
+      auto membership = contract::decode_membership(frame.payload);
+      if (!membership.ok()) return bad(membership.error());
+      fence_ = membership->fence;
+      next_membership_ = std::move(*membership);
       break;
     }
     case MessageType::kAbort: {
@@ -267,6 +301,16 @@ void Client::on_frame(const ControlFrame& frame) {
 
 Result<MemberEvent> Client::take_event() {
   if (abort_) return MemberEvent(*abort_);
+  if (lost_ && !finish_) return *lost_;
+  if (regroup_) {
+    contract::Regroup regroup = *std::exchange(regroup_, std::nullopt);
+    if (!lost_) abort_waker_.reset();
+    return MemberEvent(std::move(regroup));
+  }
+  if (next_membership_) {
+    membership_ = *std::exchange(next_membership_, std::nullopt);
+    return MemberEvent(membership_);
+  }
   if (!plans_.empty() && !lost_) {
     contract::StepPlan plan = std::move(plans_.front());
     plans_.pop_front();

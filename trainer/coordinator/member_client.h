@@ -2,7 +2,8 @@
 // by trainer/loop.
 //
 // Course: join() -> membership() -> [build the ring, restore or broadcast] -> send_ready() -> next_event()
-// until Finish or Abort, with commit(), evaluated(), checkpointed() after each step -> close(). Threads: a
+// until Finish or Abort, with commit(), evaluated(), checkpointed() after each step -> close(). A Regroup in
+// between is answered with paused(); then a Membership comes, and it goes on with the next ring. Threads: a
 // background thread receives and sends the heartbeats. Every member function is thread safe; next_event and
 // try_event by one thread (the loop's), which may be another than the one that sends.
 #pragma once
@@ -33,8 +34,9 @@ struct MemberOptions {
   const base::Waker* stop = nullptr;
 };
 
-// Abort overtakes all plans that were queued before it; the other two come in order.
-using MemberEvent = std::variant<contract::StepPlan, contract::Abort, contract::Finish>;
+// Abort and Regroup overtake all plans that were queued before them; the others come in order.
+using MemberEvent = std::variant<contract::StepPlan, contract::Regroup, contract::Membership, contract::Abort,
+                                 contract::Finish>;
 
 class MemberClient {
  public:
@@ -47,13 +49,18 @@ class MemberClient {
 
   virtual ~MemberClient() = default;  // as close()
 
-  // Constant after join().
+  // The group that this rank is in: of join(), then of the newest Membership that next_event() has handed out.
+  // For the thread that calls next_event().
   virtual const contract::Membership& membership() const = 0;
 
   // Each returns kUnavailable when the coordinator is lost; then next_event() says so too.
   // Ready: after the ring stands and the state is restored. Its fence is filled in here, as in commit().
   virtual base::Status send_ready(contract::Ready ready) = 0;
   virtual base::Status commit(contract::Commit commit) = 0;
+  // The answer to a Regroup, whose fence it carries.
+  virtual base::Status paused(const contract::Paused& message) = 0;
+  // The collectives of the present group failed: a Regroup follows.
+  virtual base::Status broken(const std::string& reason) = 0;
   // By every rank, after the commit of the step whose plan asked for it (the figures are reduced, so all send
   // the same; Checkpointed has an empty directory on ranks that do not write). The coordinator ends the job
   // only when all ranks have.
@@ -74,10 +81,13 @@ class MemberClient {
   // ahead.
   virtual std::optional<base::Result<MemberEvent>> try_event() = 0;
 
-  // Woken for good when an Abort came or the coordinator is lost: hand it to the collectives, so that a rank
-  // that waits in the ring leaves at once. next_event() then has the reason.
+  // Awake while an Abort or a Regroup waits in next_event(), or the coordinator is lost: hand it to the
+  // collectives, so that a rank that waits in the ring leaves at once. next_event() then has the reason.
   virtual const base::Waker& abort_waker() const = 0;
 
+  // Seconds since the coordinator was last heard; negative: it is lost. Any thread: whoever has stood still
+  // must not believe that it is still what it was.
+  virtual double silence_seconds() const = 0;
   // Ends heartbeats and the connection; what was sent before is delivered (waits up to 1 s). Idempotent.
   virtual void close() = 0;
 };

@@ -2,7 +2,9 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -10,6 +12,7 @@
 #include "base/socket.h"
 #include "contract/env.h"
 #include "contract/exit_codes.h"
+#include "contract/job/restart_rules.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -47,11 +50,21 @@ Result<std::vector<std::uint16_t>> free_ports(std::size_t count) {
   return ports;
 }
 
+// More replacements than this restart.maxRestarts never asks for.
+constexpr std::int64_t kIncarnationsOfAnAttempt = 1 << 20;
+constexpr double kLongestBackoffSeconds = 300;
+
+std::string child_name(int rank) {
+  return rank < 0 ? "coordinator" : "worker-" + std::to_string(rank);
+}
+
 struct Child {
   std::string name;
   int rank = -1;  // -1: the coordinator
   base::Subprocess process;
   std::optional<int> exit_code;
+  std::int64_t incarnation = 1;
+  std::optional<MonotonicTime> start_again_at;
 };
 
 class Attempt {
@@ -63,10 +76,13 @@ class Attempt {
 
  private:
   std::string file(const std::string& name) const { return options_.directory + "/" + name; }
-  std::map<std::string, std::string> environment(const std::string& role, int rank,
-                                                 const std::string& name) const;
-  Status start_child(const std::string& role, int rank);
+  std::map<std::string, std::string> environment(int rank, std::int64_t incarnation) const;
+  Result<base::Subprocess> start_process(int rank, std::int64_t incarnation);
+  Status start_child(int rank);
   void look_at_children();
+  bool may_be_replaced(const Child& child) const;
+  void plan_replacement(Child& child);
+  void start_replacements();
   void set_deadline(base::Duration from_now) { deadline_ = std::min(deadline_, now() + from_now); }
   void poll_report();
   bool all_ended() const;
@@ -81,6 +97,9 @@ class Attempt {
   MonotonicTime deadline_ = MonotonicTime::max();
   bool stopping_ = false;
   bool killed_ = false;
+  int restarts_ = 0;
+  bool incident_open_ = false;  // until all ranks have joined again
+  std::string gave_up_;
 };
 
 Status Attempt::start() {
@@ -98,22 +117,21 @@ Status Attempt::start() {
   const std::string text = base::dump_json(contract::to_json(config_), 1);
   const std::array<std::string_view, 1> pieces{text};
   EVENKEEL_TRY(base::real_files().write_synced(file("trainer.json"), pieces));
-  EVENKEEL_TRY(start_child("coordinator", -1));
-  for (int rank = 0; rank < config_.ranks; ++rank) EVENKEEL_TRY(start_child("worker", rank));
+  for (int rank = -1; rank < config_.ranks; ++rank) EVENKEEL_TRY(start_child(rank));
   return {};
 }
 
-std::map<std::string, std::string> Attempt::environment(const std::string& role, int rank,
-                                                        const std::string& name) const {
+std::map<std::string, std::string> Attempt::environment(int rank, std::int64_t incarnation) const {
   using namespace contract;
+  const std::string name = child_name(rank);
   std::map<std::string, std::string> env;
   env[kEnvConfig] = file("trainer.json");
   env[kEnvKeyFile] = file("key");
-  env[kEnvRole] = role;
+  env[kEnvRole] = rank < 0 ? "coordinator" : "worker";
   env[kEnvRank] = std::to_string(std::max(rank, 0));
-  env[kEnvIncarnation] = std::to_string(config_.attempt);
+  env[kEnvIncarnation] = std::to_string(incarnation);
   env[kEnvPodName] = config_.job_name + "-" + name;
-  env[kEnvPodUid] = config_.job_uid + "-" + name + "-" + std::to_string(config_.attempt);
+  env[kEnvPodUid] = config_.job_uid + "-" + name + "-" + std::to_string(incarnation);
   env[kEnvPodIp] = kHost;
   env[kEnvNodeName] = options_.node_name;
   env[kEnvTerminationLog] = file(name + ".end");
@@ -124,8 +142,9 @@ std::map<std::string, std::string> Attempt::environment(const std::string& role,
   return env;
 }
 
-Status Attempt::start_child(const std::string& role, int rank) {
-  const std::string name = rank < 0 ? role : role + "-" + std::to_string(rank);
+Result<base::Subprocess> Attempt::start_process(int rank, std::int64_t incarnation) {
+  const std::string role = rank < 0 ? "coordinator" : "worker";
+  const std::string name = child_name(rank);
   base::SubprocessOptions process;
   process.argv = {options_.program, role};
   if (const auto procs = options_.cgroup_procs.find(rank); procs != options_.cgroup_procs.end()) {
@@ -133,20 +152,24 @@ Status Attempt::start_child(const std::string& role, int rank) {
     process.argv = {"/bin/sh",        "-c", "echo $$ > \"$0\" && exec \"$@\"", procs->second,
                     options_.program, role};
   }
-  process.env = environment(role, rank, name);
+  process.env = environment(rank, incarnation);
   process.stdout_file = file(name + ".log");
   process.stderr_file = file(name + ".log");
   (void)base::real_files().remove_all(file(name + ".end"));
-  EVENKEEL_ASSIGN(base::Subprocess started, base::Subprocess::start(process));
-  children_.push_back({name, rank, std::move(started), std::nullopt});
+  return base::Subprocess::start(process);
+}
+
+// Incarnations rise over attempts too: the number of the attempt leaves room for replacements.
+Status Attempt::start_child(int rank) {
+  const std::int64_t incarnation = std::int64_t{config_.attempt} * kIncarnationsOfAnAttempt;
+  EVENKEEL_ASSIGN(base::Subprocess started, start_process(rank, incarnation));
+  children_.push_back({child_name(rank), rank, std::move(started), std::nullopt, incarnation, std::nullopt});
   return {};
 }
 
 bool Attempt::all_ended() const {
-  for (const Child& child : children_) {
-    if (!child.exit_code) return false;
-  }
-  return true;
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.exit_code && !child.start_again_at; });
 }
 
 void Attempt::look_at_children() {
@@ -154,14 +177,65 @@ void Attempt::look_at_children() {
     if (child.exit_code) continue;
     child.exit_code = child.process.exit_code();
     if (!child.exit_code) continue;
+    if (may_be_replaced(child)) {
+      plan_replacement(child);
+      continue;
+    }
     const bool well =
         *child.exit_code == 0 || *child.exit_code == static_cast<int>(contract::ExitCode::kStopped);
     if (child.rank < 0) {
       set_deadline(well ? kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds)
                         : kAbortGrace);
+      for (Child& other : children_) other.start_again_at.reset();
     } else if (*child.exit_code != 0 && !stopping_) {
       set_deadline(kFailureGrace);
     }
+  }
+}
+
+// What ended by its own decision is not replaced: a coordinator that has ended the attempt, a worker whose
+// failure ends the job by its rules.
+bool Attempt::may_be_replaced(const Child& child) const {
+  if (config_.spec.restart.scope != contract::RestartScope::kWorker || stopping_ || killed_) return false;
+  const int code = *child.exit_code;
+  const bool by_signal = code > 128 && code != static_cast<int>(contract::ExitCode::kStopped);
+  if (child.rank < 0) return by_signal;
+  const Child& coordinator = children_.front();
+  if (code == 0 || (coordinator.exit_code && !coordinator.start_again_at)) return false;
+  return contract::action_for(config_.spec.restart, code) != contract::RestartAction::kFailJob;
+}
+
+// The first one at once, then 1 s doubling; several processes that go down together are one incident.
+void Attempt::plan_replacement(Child& child) {
+  if (!incident_open_) {
+    const int before = options_.restarts_before + restarts_;
+    if (before >= config_.spec.restart.max_restarts) {
+      gave_up_ = "restart.maxRestarts (" + std::to_string(config_.spec.restart.max_restarts) + ") is reached";
+      return set_deadline(base::Duration::zero());
+    }
+    ++restarts_;
+    incident_open_ = true;
+  }
+  const double pause = restarts_ <= 1 ? 0 : std::min(kLongestBackoffSeconds, std::pow(2.0, restarts_ - 2));
+  child.start_again_at = now() + base::from_seconds(pause);
+  if (options_.on_replaced) {
+    options_.on_replaced(child.name + " ended with " + std::to_string(*child.exit_code) +
+                         "; another one takes its place" +
+                         (pause > 0 ? " in " + std::to_string(static_cast<int>(pause)) + " s" : ""));
+  }
+}
+
+void Attempt::start_replacements() {
+  for (Child& child : children_) {
+    if (!child.start_again_at || now() < *child.start_again_at || stopping_ || killed_) continue;
+    child.start_again_at.reset();
+    Result<base::Subprocess> started = start_process(child.rank, ++child.incarnation);
+    if (!started.ok()) {
+      gave_up_ = child.name + ": " + started.error().message;
+      return set_deadline(base::Duration::zero());
+    }
+    child.process = std::move(*started);
+    child.exit_code.reset();
   }
 }
 
@@ -174,12 +248,14 @@ void Attempt::poll_report() {
   auto report = contract::decode_report(*json);
   if (!report.ok()) return;
   report_ = std::move(*report);
+  if (report_.joined == report_.ranks && report_.stage == contract::JobStage::kRunning) incident_open_ = false;
   if (options_.on_report) options_.on_report(report_);
 }
 
 AttemptEnd Attempt::run() {
   while (true) {
     look_at_children();
+    start_replacements();
     if (all_ended()) break;
     if (now() >= deadline_ && !killed_) {
       killed_ = true;
@@ -187,6 +263,7 @@ AttemptEnd Attempt::run() {
     }
     if (options_.stop != nullptr && options_.stop->requested() && !stopping_) {
       stopping_ = true;
+      for (Child& child : children_) child.start_again_at.reset();
       set_deadline(kStopGrace);
       for (Child& child : children_) child.process.signal(SIGTERM);
     }
@@ -212,6 +289,7 @@ Result<contract::JobReport> Attempt::last_report() const {
 // The coordinator knows best why it ended; where it did not end by itself, the first worker that failed.
 AttemptEnd Attempt::judge() {
   AttemptEnd end;
+  end.restarts = restarts_;
   auto last = last_report();
   if (last.ok()) {
     // Long reports lose replicas on their way into the file.
@@ -228,6 +306,12 @@ AttemptEnd Attempt::judge() {
     end.culprit = end.report.failure->rank;
     end.exit_code = coordinator == 0 ? 0 : end.report.failure->exit_code;
     end.reason = end.report.failure->reason;
+  }
+  if (!gave_up_.empty()) {
+    end.reason = gave_up_;
+    end.exit_code = static_cast<int>(contract::ExitCode::kTryAgain);
+    end.gave_up = true;
+    return end;
   }
   if (coordinator == 0 || coordinator == static_cast<int>(contract::ExitCode::kStopped)) {
     end.exit_code = coordinator;

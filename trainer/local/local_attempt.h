@@ -27,12 +27,17 @@ struct AttemptOptions {
   std::int64_t micro_batch = 0;             // samples a rank computes at once; 0: its own choice
   const base::StopSignal* stop = nullptr;
   std::function<void(const contract::JobReport&)> on_report;
+  // A process was lost and another one takes its place; a sentence.
+  std::function<void(const std::string&)> on_replaced;
+  int restarts_before = 0;  // incidents of earlier attempts, that count towards restart.maxRestarts
 };
 
 struct AttemptEnd {
   int exit_code = 70;
   int culprit = -1;  // rank, or -1
   std::string reason;
+  bool gave_up = false;        // restart.maxRestarts is reached, or nothing can be started: no further attempt
+  int restarts = 0;            // incidents in which processes were replaced while the others went on
   contract::JobReport report;  // the last one
   std::string report_error;    // not empty: the coordinator left none that can be read, `report` is the last
                                // that was polled

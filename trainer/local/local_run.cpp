@@ -14,6 +14,7 @@
 #include "base/time_text.h"
 #include "base/trace.h"
 #include "contract/exit_codes.h"
+#include "contract/job/restart_rules.h"
 #include "trainer/config/manifest.h"
 #include "trainer/local/cpu_cgroups.h"
 #include "trainer/local/local_attempt.h"
@@ -76,15 +77,6 @@ Status write_file(const std::string& path, const std::string& text) {
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
-
-contract::RestartAction action_for(const contract::RestartSpec& restart, int exit_code) {
-  for (const contract::RestartRule& rule : restart.rules) {
-    if (std::find(rule.on_exit_codes.begin(), rule.on_exit_codes.end(), exit_code) !=
-        rule.on_exit_codes.end())
-      return rule.action;
-  }
-  return contract::RestartAction::kRestart;
 }
 
 class LocalRun {
@@ -155,6 +147,7 @@ Result<int> LocalRun::run_attempts() {
     const AttemptOptions attempt = attempt_options();
     EVENKEEL_ASSIGN(const AttemptEnd end, run_attempt(attempt));
     if (attempt.trace) merge_trace(attempt);
+    restarts_ += end.restarts;
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped) && try_again(end))
       continue;
     if (!end.report_error.empty())
@@ -225,6 +218,11 @@ AttemptOptions LocalRun::attempt_options() {
   options.trace = !options_.trace.empty();
   options.micro_batch = options_.micro_batch.value_or(0);
   options.stop = environment_.stop;
+  options.restarts_before = restarts_;
+  options.on_replaced = [this](const std::string& text) {
+    out() << text << "\n" << std::flush;
+    redraw_ = Redraw();
+  };
   options.on_report = [this](const contract::JobReport& report) { show(report); };
   return options;
 }
@@ -232,8 +230,8 @@ AttemptOptions LocalRun::attempt_options() {
 // The operator's rules: first replacement at once, then 1 s doubling; codes that cannot get better fail the
 // job.
 bool LocalRun::try_again(const AttemptEnd& end) {
-  const contract::RestartAction action = action_for(job_.spec.restart, end.exit_code);
-  if (stop_requested() || action == contract::RestartAction::kFailJob) return false;
+  const contract::RestartAction action = contract::action_for(job_.spec.restart, end.exit_code);
+  if (stop_requested() || end.gave_up || action == contract::RestartAction::kFailJob) return false;
   if (action == contract::RestartAction::kRestart && restarts_ >= job_.spec.restart.max_restarts) {
     out() << "restart.maxRestarts (" << job_.spec.restart.max_restarts << ") is reached\n";
     return false;

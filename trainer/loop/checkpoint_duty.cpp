@@ -11,6 +11,7 @@ base::Status CheckpointDuty::save(MemberClient& client, const CheckpointIdentity
     nothing.step = position.step;
     return client.checkpointed(nothing);
   }
+  begun_step_ = position.step;
   writer_->begin(make_manifest(identity, position, replica), replica.weights(), replica.optimizer_state());
   return report(client, last);
 }

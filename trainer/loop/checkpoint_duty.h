@@ -17,8 +17,8 @@ namespace evenkeel::trainer {
 class CheckpointDuty {
  public:
   // Of the rank that writes. files must outlive it. Every other rank has the default one.
-  CheckpointDuty(base::Files& files, const contract::CheckpointSpec& spec)
-      : writer_(std::make_unique<CheckpointWriter>(files, spec.path, spec.keep)) {}
+  CheckpointDuty(base::Files& files, const contract::CheckpointSpec& spec, PublishGate gate)
+      : writer_(std::make_unique<CheckpointWriter>(files, spec.path, spec.keep, std::move(gate))) {}
   CheckpointDuty() = default;
 
   // After a committed step that ends with a checkpoint. Only the copy of the state holds the caller up;
@@ -27,6 +27,9 @@ class CheckpointDuty {
                     Replica& replica, bool last);
   // Tells of the saves that have ended since; `wait`: of the running one too.
   base::Status report(MemberClient& client, bool wait);
+  bool writes() const { return writer_ != nullptr; }
+  // Newest step that was begun to be written; 0: none.
+  std::int64_t begun_step() const { return begun_step_; }
   // Why the newest save failed; empty where it did not.
   const std::string& last_error() const { return last_error_; }
 
@@ -35,6 +38,7 @@ class CheckpointDuty {
 
   std::unique_ptr<CheckpointWriter> writer_;  // null: this rank does not write
   std::string last_error_;
+  std::int64_t begun_step_ = 0;
 };
 
 }  // namespace evenkeel::trainer

@@ -91,21 +91,31 @@ contract::CheckpointPosition to_message(const CheckpointSearch& search) {
   return message;
 }
 
+contract::CheckpointPosition to_message(const JobPosition& position) {
+  return {position.step, position.epoch, position.cursor, "", position.consumed, {}};
+}
+
 Result<Restored> restore_state(base::Files& files, const contract::Membership& membership,
-                               const CheckpointSearch& own, Replica& replica, Collective& collective) {
-  Restored restored;
-  const bool resumes = membership.restore_rank >= 0;
-  const int root = resumes ? membership.restore_rank : 0;
-  if (resumes && membership.rank == root) {
+                               const CheckpointSearch& own, const JobPosition& held, Replica& replica,
+                               Collective& collective) {
+  using contract::StateSource;
+  Restored restored{held, OptimizerRestored::kYes};
+  const bool initial = membership.source == StateSource::kInitial;
+  const int root = initial ? 0 : membership.position_of(membership.restore_rank);
+  const bool is_root = membership.position() == root;
+  if (membership.source == StateSource::kCheckpoint && is_root) {
     EVENKEEL_ASSIGN(restored, load(files, membership, own, replica));
   }
-  EVENKEEL_TRY(broadcast_position(collective, restored.position, restored.optimizer, replica, root));
-  EVENKEEL_TRY(collective.broadcast(replica.engine().parameter_arena(), root));
-  EVENKEEL_TRY(collective.broadcast(replica.engine().optimizer_state(), root));
+  if (membership.source != StateSource::kInPlace) {
+    EVENKEEL_TRY(broadcast_position(collective, restored.position, restored.optimizer, replica, root));
+    EVENKEEL_TRY(collective.broadcast(replica.engine().parameter_arena(), root));
+    EVENKEEL_TRY(collective.broadcast(replica.engine().optimizer_state(), root));
+  }
   if (restored.position.step != membership.restore_step) {
     return Error{ErrorCode::kMismatch,
-                 "the job resumes from step " + std::to_string(membership.restore_step) +
-                     ", the state received is of step " + std::to_string(restored.position.step)};
+                 "the job goes on from step " + std::to_string(membership.restore_step) +
+                     ", the state of rank " + std::to_string(membership.rank) + " is of step " +
+                     std::to_string(restored.position.step)};
   }
   return restored;
 }

@@ -29,16 +29,18 @@ void advance(JobPosition& position, const contract::StepPlan& plan, std::int64_t
 // What a rank says of its newest checkpoint when it joins.
 contract::CheckpointPosition to_message(const CheckpointSearch& search);
 
+contract::CheckpointPosition to_message(const JobPosition& position);
+
 struct Restored {
   JobPosition position;
   OptimizerRestored optimizer = OptimizerRestored::kYes;
 };
 
-// Every rank calls this after the ring stands. membership.restore_rank loads `own` and broadcasts; -1: rank 0
-// broadcasts what it was initialised with. kIo where the rank that must restore does not have that step or
-// cannot read it.
+// Every rank calls this after the ring stands; membership.source says whose state all begin with. `held`: where
+// this rank stands in memory. kIo where the rank that must restore does not have that step or cannot read it.
 base::Result<Restored> restore_state(base::Files& files, const contract::Membership& membership,
-                                     const CheckpointSearch& own, Replica& replica, Collective& collective);
+                                     const CheckpointSearch& own, const JobPosition& held, Replica& replica,
+                                     Collective& collective);
 
 struct CheckpointIdentity {
   std::string job_uid;

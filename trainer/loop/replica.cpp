@@ -105,6 +105,7 @@ Status Replica::create_engine(ModelSetup setup, const ReplicaOptions& options) {
                  "batchNorm.statistics Sync needs the whole share of a rank at once, but " +
                      std::to_string(share) + " samples do not fit into memory: use Ghost"};
   }
+  whole_shares_ = setup.plan.statistics != StatisticsMode::kGhost && contract::has_batch_norm(spec_.model);
   EVENKEEL_ASSIGN(evaluation_batch_, choose_evaluation_batch(setup, micro_batch_));
   EngineOptions engine;
   engine.threads = options.threads;
@@ -228,13 +229,18 @@ Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, s
   return taken;
 }
 
+// Shares grow when a rank is lost or is slower than others: then they take several micro-batches.
+std::int64_t Replica::at_once() const {
+  return whole_shares_ ? std::max(micro_batch_, batch_.samples()) : micro_batch_;
+}
+
 int Replica::micro_batches() const {
-  return static_cast<int>(std::max<std::int64_t>(1, (batch_.samples() + micro_batch_ - 1) / micro_batch_));
+  return static_cast<int>(std::max<std::int64_t>(1, (batch_.samples() + at_once() - 1) / at_once()));
 }
 
 StepInput Replica::input_of(int micro) const {
-  const auto begin = static_cast<std::size_t>(micro * micro_batch_);
-  const std::size_t count = std::min(static_cast<std::size_t>(micro_batch_), batch_.labels.size() - begin);
+  const auto begin = static_cast<std::size_t>(micro * at_once());
+  const std::size_t count = std::min(static_cast<std::size_t>(at_once()), batch_.labels.size() - begin);
   const auto features = static_cast<std::size_t>(engine_->plan().input_features);
   StepInput input;
   input.features = std::span(batch_.features).subspan(begin * features, count * features);
@@ -284,12 +290,12 @@ void Replica::keep_gradients(int micro) {
   }
 }
 
-double Replica::divisor(const ReducedSums& sums) const {
+double Replica::divisor(const contract::StepPlan& plan, const ReducedSums& sums) const {
   switch (spec_.training.loss_normalization) {
     case LossNormalization::kConstantGlobal:
-      return static_cast<double>(spec_.global_batch());
+      return static_cast<double>(plan.global_batch > 0 ? plan.global_batch : spec_.global_batch());
     case LossNormalization::kPerReplicaMean:
-      return static_cast<double>(spec_.ranks());
+      return static_cast<double>(sums.ranks > 0 ? sums.ranks : spec_.ranks());
     case LossNormalization::kActualGlobal:
       break;
   }
@@ -305,13 +311,15 @@ Result<Replica::Applied> Replica::apply(const contract::StepPlan& plan, const Re
   position.step_samples = plan.planned();
   position.samples_planned = planned_samples();
   position.train_samples = train().samples;
-  position.global_batch = position.global_batch_at_creation = spec_.global_batch();
+  position.global_batch_at_creation = spec_.global_batch();
+  position.global_batch =
+      plan.rate_batch > 0 ? plan.rate_batch : static_cast<double>(position.global_batch_at_creation);
   EVENKEEL_ASSIGN(applied.learning_rate, learning_rate(spec_.training, position));
   if (sums.count == 0) return applied;  // every record of the step was bad: nothing was learned
   const double squared = squared_norm(engine_->gradients());
   UpdateArgs update;
   update.learning_rate = applied.learning_rate;
-  update.count = divisor(sums);
+  update.count = divisor(plan, sums);
   update.gradient_scale = clip_scale(squared, update.count, spec_.training.gradient_clip_norm);
   update.step = ++optimizer_steps_;
   applied.gradient_norm = std::sqrt(squared) / update.count;

@@ -99,8 +99,9 @@ class Replica {
   base::Status compile_known_batches();
   base::Status create_readers(const ReplicaOptions& options);
   StepInput input_of(int micro) const;
+  std::int64_t at_once() const;
   void keep_gradients(int micro);
-  double divisor(const ReducedSums& sums) const;
+  double divisor(const contract::StepPlan& plan, const ReducedSums& sums) const;
   std::vector<TensorView> views(std::span<float> arena, const std::string& suffix);
 
   const contract::TrainingJobSpec spec_;
@@ -109,6 +110,7 @@ class Replica {
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t optimizer_steps_ = 0;
   std::int64_t micro_batch_ = 0;
+  bool whole_shares_ = false;  // statistics over a share need all of it at once, however large it becomes
   std::int64_t evaluation_batch_ = 1;
   std::optional<BatchReader> train_reader_;
   std::optional<BatchReader> eval_reader_;

@@ -133,13 +133,12 @@ void ReplicaMetrics::on_collectives(const Collective& collective) {
        {contract::CollectiveOp::kBarrier, "barrier"}}};
   for (const auto& [op, name] : kOps) {
     const CollectiveCount count = collective.count(op);
-    const auto raise = [&, op_name = name](std::map<std::string, Counter*>& counters, double total) {
-      Counter& counter = *counters.at(op_name);
-      if (total > counter.Value()) counter.Increment(total - counter.Value());
-    };
-    raise(handles_->collectives, static_cast<double>(count.calls));
-    raise(handles_->collective_seconds, count.seconds);
-    raise(handles_->collective_bytes, static_cast<double>(count.sent_bytes));
+    CollectiveCount& seen = seen_[static_cast<std::size_t>(op)];
+    if (count.calls < seen.calls) seen = {};  // a new communicator counts from zero
+    handles_->collectives.at(name)->Increment(static_cast<double>(count.calls - seen.calls));
+    handles_->collective_seconds.at(name)->Increment(std::max(0.0, count.seconds - seen.seconds));
+    handles_->collective_bytes.at(name)->Increment(static_cast<double>(count.sent_bytes - seen.sent_bytes));
+    seen = count;
   }
 }
 

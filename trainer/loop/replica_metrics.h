@@ -2,6 +2,7 @@
 // the loop's thread, read by the HTTP server's. Names and helps come from the catalogue.
 #pragma once
 
+#include <array>
 #include <prometheus/collectable.h>
 
 #include <cstdint>
@@ -33,12 +34,13 @@ class ReplicaMetrics {
   void on_step(const contract::StepPlan& plan, const contract::Commit& commit, double unix_seconds);
   // Times outside a step: of the last evaluation and checkpoint.
   void on_phases(const contract::PhaseSeconds& phases);
-  // Totals since the communicator was made; a rank has one in its life.
+  // What the communicator has done since it was made; a new one follows when the group changes.
   void on_collectives(const Collective& collective);
 
  private:
   struct Handles;
   std::unique_ptr<Handles> handles_;
+  std::array<CollectiveCount, 4> seen_{};  // by CollectiveOp: of the present communicator
 };
 
 }  // namespace evenkeel::trainer

@@ -165,7 +165,7 @@ class Rank {
     replica->join(ring_);
     GradientReduction reduction(ring_, replica->engine().plan().buckets, replica->engine().gradient_arena());
     StepTimer timer(base::real_clock());
-    const StepContext context{*replica, ring_, reduction, timer, {}};
+    const StepContext context{*replica, ring_.rank(), ring_, reduction, timer, {}};
     for (const auto& plan : plans_of(spec_, replica->train().samples, result.position, options_.max_steps)) {
       const base::Result<contract::Commit> commit = run_step(context, plan);
       keep(*replica, result);
@@ -191,9 +191,11 @@ class Rank {
     }
     contract::Membership membership;
     membership.rank = ring_.rank();
+    for (int rank = 0; rank < ring_.size(); ++rank) membership.ranks.push_back(rank);
+    membership.source = found.newest ? contract::StateSource::kCheckpoint : contract::StateSource::kInitial;
     membership.restore_rank = found.newest ? ring_.size() - 1 : -1;
     membership.restore_step = found.newest ? found.newest->manifest.step : 0;
-    EVENKEEL_ASSIGN(const Restored restored, restore_state(files_, membership, found, replica, ring_));
+    EVENKEEL_ASSIGN(const Restored restored, restore_state(files_, membership, found, {}, replica, ring_));
     result.position = restored.position;
     keep(replica, result);
     return {};

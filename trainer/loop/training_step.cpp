@@ -37,13 +37,14 @@ Result<StepSums> compute(const StepContext& context) {
 
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
   Replica& replica = context.replica;
-  const auto rank = static_cast<std::size_t>(context.collective.rank());
+  const auto rank = static_cast<std::size_t>(context.rank);
 
   context.enter(StepPhase::kInputWait);
   EVENKEEL_ASSIGN(const BatchTaken taken,
                   replica.read_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]));
   EVENKEEL_ASSIGN(StepSums own, compute(context));
   own.skipped = taken.skipped;
+  own.ids_hash = taken.id_hash;
   context.enter(StepPhase::kCollectiveWait);
   EVENKEEL_ASSIGN(const ReducedSums sums, context.reduction.reduce(plan.step, own));
   context.enter(StepPhase::kOptimizer);
@@ -57,6 +58,7 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   commit.samples = taken.consumed + taken.skipped;
   commit.reduced_count = sums.count + sums.skipped;
   commit.ids_hash = taken.id_hash;
+  commit.reduced_ids_hash = sums.ids_hash;
   commit.loss_sum = sums.loss;
   commit.correct = static_cast<double>(sums.correct);
   commit.learning_rate = applied.learning_rate;

@@ -17,6 +17,7 @@ using PhaseObserver = std::function<void(StepPhase)>;
 // What a step needs; made once for each communicator.
 struct StepContext {
   Replica& replica;
+  int rank;  // whose share of a plan is taken; not always the position in the collective
   Collective& collective;
   GradientReduction& reduction;
   StepTimer& timer;

@@ -258,7 +258,7 @@ TEST(TrainingStep, phases_add_up_to_the_wall_time) {
   const base::MonotonicTime begin = base::real_clock().now();
   StepTimer timer(base::real_clock());
   std::vector<StepPhase> seen;
-  const StepContext context{**replica, ring, reduction, timer,
+  const StepContext context{**replica, ring.rank(), ring, reduction, timer,
                             [&](StepPhase phase) { seen.push_back(phase); }};
   const auto plans = plans_of((*replica)->spec(), 40);
   ASSERT_TRUE(run_step(context, plans[0]).ok());

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -31,6 +33,8 @@ using base::Status;
 using contract::ExitCode;
 
 constexpr std::int64_t kLogEvery = 50;  // steps
+// A lost coordinator is replaced by whoever started it; after this long nobody will.
+constexpr base::Duration kRejoinPatience = std::chrono::minutes(10);
 
 struct Ending {
   ExitCode code = ExitCode::kDone;
@@ -76,27 +80,121 @@ class Worker {
     return ending;
   }
 
-  // ---- the loop
+  // ---- from group to group
   // ------------------------------------------------------------------------------------------------
   Result<Ending> work() {
+    for (;;) {
+      Result<std::optional<Ending>> over = work_in_group();
+      // Whoever waits for us in the ring must not wait for a rank that has left it.
+      watch_.reset();
+      ring_.reset();
+      if (over.ok() && *over) return **over;
+      std::optional<Error> broken;
+      if (!over.ok()) broken = not_the_users(over.error());
+      if (broken && !(elastic() && is_echo(*broken))) return *broken;
+      EVENKEEL_ASSIGN(std::optional<Ending> end, await_group(std::move(broken)));
+      if (end) return *end;
+    }
+  }
+
+  bool elastic() const { return spec_.restart.scope == contract::RestartScope::kWorker; }
+
+  // A broken ring, or a coordinator that is gone: the fault of somebody else.
+  static bool is_echo(const Error& error) {
+    return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kAborted ||
+           error.code == ErrorCode::kDeadlineExceeded;
+  }
+
+  // Until the job ends, or the group: then nothing is returned.
+  Result<std::optional<Ending>> work_in_group() {
     EVENKEEL_TRY(enter());
     GradientReduction reduction(*ring_, replica_->engine().plan().buckets,
                                 replica_->engine().gradient_arena());
-    const StepContext context{*replica_, *ring_, reduction, timer_, [this](StepPhase phase) {
+    const StepContext context{*replica_, settings_.rank, *ring_, reduction, timer_, [this](StepPhase phase) {
                                 client_->set_phase(position_.step + 1, phase_name(phase));
                               }};
+    EVENKEEL_TRY(do_what_is_owed(context));
     for (;;) {
       EVENKEEL_ASSIGN(const MemberEvent event, events_->next());
       read_ahead();
-      if (const auto* abort = std::get_if<contract::Abort>(&event))
-        return Error{ErrorCode::kAborted, abort->reason};
-      if (const auto* finish = std::get_if<contract::Finish>(&event)) return finished(*finish);
-      const auto& plan = std::get<contract::StepPlan>(event);
-      EVENKEEL_TRY(train(context, plan));
+      if (const auto* regroup = std::get_if<contract::Regroup>(&event)) {
+        regroup_ = *regroup;
+        return std::optional<Ending>();
+      }
+      EVENKEEL_ASSIGN(std::optional<Ending> end, ending_of(event));
+      if (end) return end;
+      const auto* plan = std::get_if<contract::StepPlan>(&event);
+      if (plan == nullptr || plan->fence != client_->membership().fence) continue;  // void
+      EVENKEEL_TRY(train(context, *plan));
       EVENKEEL_TRY(checkpoints_.report(*client_, false));
-      if (plan.evaluate_after) EVENKEEL_TRY(evaluate(context, plan));
-      if (plan.checkpoint_after) EVENKEEL_TRY(save(context, plan));
+      if (plan->evaluate_after) EVENKEEL_TRY(evaluate(context, plan->step, plan->epoch));
+      if (plan->checkpoint_after) {
+        EVENKEEL_TRY(save(context, plan->stop_after || plan->step == client_->membership().target_steps));
+      }
     }
+  }
+
+  Result<std::optional<Ending>> ending_of(const MemberEvent& event) const {
+    if (const auto* abort = std::get_if<contract::Abort>(&event))
+      return std::optional<Ending>({contract::exit_code_of(ErrorCode::kAborted), abort->reason});
+    if (const auto* finish = std::get_if<contract::Finish>(&event)) {
+      EVENKEEL_ASSIGN(Ending ending, finished(*finish));
+      return std::optional<Ending>(std::move(ending));
+    }
+    return std::optional<Ending>();
+  }
+
+  // What the last group left undone of its last step.
+  Status do_what_is_owed(const StepContext& context) {
+    const contract::Membership& membership = client_->membership();
+    const std::int64_t epoch = position_.epoch - (position_.cursor == 0 ? 1 : 0);
+    if (membership.evaluate_first) EVENKEEL_TRY(evaluate(context, position_.step, std::max<std::int64_t>(0, epoch)));
+    if (membership.checkpoint_first) EVENKEEL_TRY(save(context, true));
+    return {};
+  }
+
+  // Between two groups: says where this rank stands, and waits for the next membership. `broken`: what ended
+  // the last one, where it was not the coordinator's word.
+  Result<std::optional<Ending>> await_group(std::optional<Error> broken) {
+    timer_.enter(StepPhase::kOther);
+    for (;;) {
+      if (regroup_) {
+        (void)client_->paused(where_we_stand(std::exchange(regroup_, std::nullopt)->fence));
+        broken.reset();
+      } else if (broken) {
+        base::log_warning("left the group: " + broken->message, {{"step", position_.step}});
+        (void)client_->broken(std::exchange(broken, std::nullopt)->message);
+      }
+      const Result<MemberEvent> event = events_->next();
+      if (!event.ok()) {
+        EVENKEEL_TRY(rejoin(event.error()));
+        return std::optional<Ending>();
+      }
+      if (std::holds_alternative<contract::Membership>(*event)) return std::optional<Ending>();
+      if (const auto* regroup = std::get_if<contract::Regroup>(&*event)) regroup_ = *regroup;
+      EVENKEEL_ASSIGN(std::optional<Ending> end, ending_of(*event));
+      if (end) return end;
+    }
+  }
+
+  contract::Paused where_we_stand(const contract::Fence& fence) const {
+    return {fence, position_.step, last_commit_, evaluated_step_, checkpoints_.begun_step()};
+  }
+
+  // The coordinator is gone; another one takes its place at the same address. What we hold is what it will go
+  // on from.
+  Status rejoin(const Error& lost) {
+    if (!is_echo(lost) || stopping()) return lost;
+    base::log_warning("the coordinator is lost; waiting for its replacement",
+                      {{"reason", lost.message}, {"step", position_.step}});
+    server_->set_ready(false);
+    client_->close();
+    contract::Join join = introduction();
+    if (position_known_) join.held = to_message(position_);
+    MemberOptions options = member_options();
+    options.connect_timeout = kRejoinPatience;
+    EVENKEEL_TRY(connect(std::move(options), std::move(join)));
+    return {};
   }
 
   void read_ahead() {
@@ -106,6 +204,8 @@ class Worker {
     });
   }
 
+  // ---- a step
+  // ------------------------------------------------------------------------------------------------
   Status train(const StepContext& context, const contract::StepPlan& plan) {
     EVENKEEL_ASSIGN(contract::Commit commit, run_step(context, plan));
     commit.phases = timer_.take();
@@ -115,6 +215,8 @@ class Worker {
     commit.collective_bytes = count.sent_bytes - counted_.sent_bytes;
     counted_ = count;
     advance(position_, plan, replica_->train().samples);
+    commit.fence = plan.fence;
+    last_commit_ = commit;
     EVENKEEL_TRY(client_->commit(commit));
     metrics_.on_step(plan, commit, unix_seconds());
     metrics_.on_collectives(*ring_);
@@ -122,12 +224,12 @@ class Worker {
     return {};
   }
 
-  Status evaluate(const StepContext& context, const contract::StepPlan& plan) {
+  Status evaluate(const StepContext& context, std::int64_t step, std::int64_t epoch) {
     const base::MonotonicTime begin = base::real_clock().now();
     EVENKEEL_ASSIGN(const EvaluationSums sums, run_evaluation(context));
     contract::Evaluated message;
-    message.step = plan.step;
-    message.epoch = plan.epoch;
+    message.step = step;
+    message.epoch = epoch;
     message.loss_sum = sums.loss;
     message.correct = sums.correct;
     message.samples = sums.samples;
@@ -135,21 +237,22 @@ class Worker {
     counted_ = ring_->count(contract::CollectiveOp::kAllReduce);
     if (sums.samples > 0) {
       const auto n = static_cast<double>(sums.samples);
-      base::log_info("evaluated", {{"step", plan.step},
-                                   {"epoch", plan.epoch},
+      base::log_info("evaluated", {{"step", step},
+                                   {"epoch", epoch},
                                    {"loss", sums.loss / n},
                                    {"accuracy", static_cast<double>(sums.correct) / n},
                                    {"samples", sums.samples}});
-      if (!sums.confusion.empty() && settings_.rank == 0)
+      if (!sums.confusion.empty() && context.collective.rank() == 0)
         base::log_info("confusion matrix: a row for each label, a column for each answer",
-                       {{"step", plan.step}, {"matrix", sums.confusion}});
+                       {{"step", step}, {"matrix", sums.confusion}});
     }
+    evaluated_step_ = step;
     return client_->evaluated(message);
   }
 
-  Status save(const StepContext& context, const contract::StepPlan& plan) {
+  // `last`: the run's end depends on it.
+  Status save(const StepContext& context, bool last) {
     context.enter(StepPhase::kCheckpoint);
-    const bool last = plan.stop_after || plan.step == client_->membership().target_steps;
     EVENKEEL_TRY(checkpoints_.save(*client_, {settings_.config.job_uid, settings_.config.attempt}, position_,
                                    *replica_, last));
     context.enter(StepPhase::kOther);
@@ -176,7 +279,6 @@ class Worker {
     if (replica_->init_from()) base::log_info(to_text(*replica_->init_from()));
     for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
     if (!spec_.checkpoint.path.empty()) {
-      if (settings_.rank == 0) checkpoints_ = CheckpointDuty(*deps_.files, spec_.checkpoint);
       EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
       for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
       EVENKEEL_TRY(check_checkpoints());
@@ -212,6 +314,30 @@ class Worker {
         base::Listener listener,
         base::Listener::open({settings_.bind_address, static_cast<std::uint16_t>(settings_.data_port)}));
     listener_ = std::move(listener);
+    MemberOptions options = member_options();
+    base::log_info("joining: waiting for the coordinator and the other ranks",
+                   {{"coordinator", options.coordinator.text()},
+                    {"dataAddress", data_address()},
+                    {"transport", "tcp"},
+                    {"ranks", settings_.config.ranks}});
+    return connect(std::move(options), introduction());
+  }
+
+  Status connect(MemberOptions options, contract::Join join) {
+    events_.reset();
+    set_client(nullptr);
+    EVENKEEL_ASSIGN(std::unique_ptr<MemberClient> client, MemberClient::join(std::move(options), std::move(join)));
+    set_client(std::move(client));
+    events_.emplace(*client_, [this] { return stopping(); });
+    return {};
+  }
+
+  void set_client(std::unique_ptr<MemberClient> client) {
+    const std::lock_guard lock(client_mutex_);
+    client_ = std::move(client);
+  }
+
+  MemberOptions member_options() const {
     MemberOptions options;
     options.coordinator = {settings_.config.coordinator_host,
                            static_cast<std::uint16_t>(settings_.config.coordinator_port)};
@@ -223,7 +349,14 @@ class Worker {
     options.hello.pod_uid = settings_.pod_uid;
     options.failure_detection = std::chrono::seconds(spec_.restart.failure_detection_seconds);
     options.stop = deps_.stop;
+    return options;
+  }
 
+  std::string data_address() const {
+    return base::Address{settings_.bind_address, listener_->port()}.text();
+  }
+
+  contract::Join introduction() const {
     contract::Join join;
     for (const LayerHash& layer : replica_->layer_hashes())
       join.plan_parts.emplace_back(layer.layer, layer.hash);
@@ -232,7 +365,7 @@ class Worker {
     join.plan_hash = base::sha256_hex(replica_->plan_hash() + configuration);
     join.byte_order =
         "little";  // the frames' too; other machines are refused at compile time by contract/wire
-    join.data_address = base::Address{settings_.bind_address, listener_->port()}.text();
+    join.data_address = data_address();
     join.pod = settings_.pod_name;
     join.node = settings_.node_name;
     join.train_samples = replica_->train().samples;
@@ -241,14 +374,7 @@ class Worker {
     join.threads = threads_.threads;
     join.cpu_limit = cpu_.cores;
     join.version = EVENKEEL_VERSION;
-    base::log_info("joining: waiting for the coordinator and the other ranks",
-                   {{"coordinator", options.coordinator.text()},
-                    {"dataAddress", join.data_address},
-                    {"transport", "tcp"},
-                    {"ranks", settings_.config.ranks}});
-    EVENKEEL_ASSIGN(client_, MemberClient::join(std::move(options), std::move(join)));
-    events_.emplace(*client_, [this] { return stopping(); });
-    return {};
+    return join;
   }
 
   // What must be the same beside the model: optimizer, batch, seeds, data.
@@ -262,7 +388,8 @@ class Worker {
   Status enter() {
     const contract::Membership& membership = client_->membership();
     TcpRingOptions options;
-    options.member = {membership.fence, membership.rank, membership.peers, settings_.key};
+    options.member = {membership.fence, membership.position(), membership.peers, settings_.key,
+                      membership.ranks};
     options.patience = ring_patience(spec_.restart.failure_detection_seconds);
     ring_ = std::make_unique<TcpRing>(std::move(options), &*listener_);
     watch_ = std::make_unique<AbortWatch>(client_->abort_waker(), *ring_);
@@ -270,8 +397,10 @@ class Worker {
     replica_->join(*ring_);
     const base::MonotonicTime begin = base::real_clock().now();
     EVENKEEL_ASSIGN(const Restored restored,
-                    restore_state(*deps_.files, membership, found_, *replica_, *ring_));
+                    restore_state(*deps_.files, membership, found_, position_, *replica_, *ring_));
     position_ = restored.position;
+    position_known_ = true;
+    take_up_checkpoints(membership);
     if (restored.optimizer == OptimizerRestored::kStartsAnew) {
       base::log_warning("the optimizer's state begins at zero: the checkpoint's is of another optimizer");
     }
@@ -279,16 +408,29 @@ class Worker {
     ready.parameter_hash = replica_->parameter_hash();
     ready.restore_seconds = base::seconds(base::real_clock().now() - begin);
     EVENKEEL_TRY(client_->send_ready(ready));
-    server_->set_ready();
+    server_->set_ready(true);
     metrics_.on_collectives(*ring_);
     counted_ = ring_->count(contract::CollectiveOp::kAllReduce);
     base::log_info("ready", {{"fence", contract::fence_text(membership.fence)},
-                             {"ranks", membership.peers.size()},
+                             {"ranks", membership.ranks.size()},
                              {"step", position_.step},
                              {"targetSteps", membership.target_steps},
                              {"parameterHash", ready.parameter_hash},
-                             {"restoreRank", membership.restore_rank}});
+                             {"restoreRank", membership.restore_rank},
+                             {"writer", membership.writer}});
     return {};
+  }
+
+  // Whoever has stood still, or has lost the coordinator, may have been replaced meanwhile: then nothing of it
+  // may become visible.
+  void take_up_checkpoints(const contract::Membership& membership) {
+    if (spec_.checkpoint.path.empty() || membership.writer != settings_.rank || checkpoints_.writes()) return;
+    checkpoints_ = CheckpointDuty(*deps_.files, spec_.checkpoint, [this]() -> Status {
+      const std::lock_guard lock(client_mutex_);
+      const double silence = client_ ? client_->silence_seconds() : -1;
+      if (silence >= 0 && silence <= spec_.restart.failure_detection_seconds) return {};
+      return Error{ErrorCode::kAborted, "this rank may have been replaced: it has no word from the coordinator"};
+    });
   }
 
   // From the handshake on, what cannot be read came over the network, unless it came out of the data set.
@@ -315,9 +457,8 @@ class Worker {
   // of our own goes to the coordinator, so that the others need not wait.
   Error give_up(Error error) {
     error = not_the_users(std::move(error));
-    const bool echo = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kAborted ||
-                      error.code == ErrorCode::kDeadlineExceeded;
-    if (echo) {
+    if (!client_ || !events_) return error;  // between two coordinators
+    if (is_echo(error)) {
       const auto until =
           base::real_clock().now() + std::chrono::seconds(spec_.restart.failure_detection_seconds + 3);
       for (;;) {
@@ -382,11 +523,16 @@ class Worker {
   CheckpointSearch found_;
   std::unique_ptr<Replica> replica_;
   std::optional<base::Listener> listener_;
+  std::mutex client_mutex_;  // of the pointer: the checkpoint's writer looks at it from its own thread
   std::unique_ptr<MemberClient> client_;
   std::optional<MemberEvents> events_;  // of client_
+  std::optional<contract::Regroup> regroup_;  // not answered yet
   std::unique_ptr<TcpRing> ring_;
   std::unique_ptr<AbortWatch> watch_;  // uses ring_ and client_: goes before them
   JobPosition position_;
+  bool position_known_ = false;  // since the first group
+  std::optional<contract::Commit> last_commit_;
+  std::int64_t evaluated_step_ = 0;
   CollectiveCount counted_;  // all-reduces that earlier commits told of
   CheckpointDuty checkpoints_;
 };

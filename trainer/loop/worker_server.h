@@ -17,8 +17,8 @@ class WorkerServer {
  public:
   static base::Result<std::unique_ptr<WorkerServer>> start(const Settings& settings,
                                                            const ReplicaMetrics& metrics);
-  // From now on /readyz says yes.
-  void set_ready() { ready_.store(true); }
+  // What /readyz says; no at first.
+  void set_ready(bool ready) { ready_.store(ready); }
   std::uint16_t port() const { return server_->port(); }
 
  private:

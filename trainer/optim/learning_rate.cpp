@@ -34,8 +34,8 @@ std::int64_t base_batch(const contract::TrainingSpec& training, std::int64_t glo
 }
 
 Result<double> batch_factor(LearningRateScaling scaling, const std::string& optimizer_type,
-                            std::int64_t global_batch, std::int64_t base_batch) {
-  if (global_batch < 1 || base_batch < 1) {
+                            double global_batch, std::int64_t base_batch) {
+  if (!(global_batch >= 1) || base_batch < 1) {
     return Error{ErrorCode::kInvalidInput, "batch sizes must be at least 1, are " +
                                                std::to_string(global_batch) + " and " +
                                                std::to_string(base_batch)};
@@ -43,7 +43,7 @@ Result<double> batch_factor(LearningRateScaling scaling, const std::string& opti
   if (scaling == LearningRateScaling::kAuto) {
     EVENKEEL_ASSIGN(scaling, scaling_for(optimizer_type));
   }
-  const double k = static_cast<double>(global_batch) / static_cast<double>(base_batch);
+  const double k = global_batch / static_cast<double>(base_batch);
   if (scaling == LearningRateScaling::kNone) return 1.0;
   return scaling == LearningRateScaling::kLinear ? k : std::sqrt(k);
 }

@@ -18,14 +18,14 @@ std::int64_t base_batch(const contract::TrainingSpec& training, std::int64_t glo
 // k of G_now / B0: Linear k, Sqrt sqrt(k), None 1; Auto = Linear for sgd and lars, Sqrt for adam and adamw.
 // kUnsupported for an optimizer without a rule.
 base::Result<double> batch_factor(contract::LearningRateScaling scaling, const std::string& optimizer_type,
-                                  std::int64_t global_batch, std::int64_t base_batch);
+                                  double global_batch, std::int64_t base_batch);
 
 struct RatePosition {
   std::int64_t samples_done = 0;     // committed before this step, since the job began
   std::int64_t step_samples = 0;     // of this step, over all ranks
   std::int64_t samples_planned = 0;  // of the whole job
   std::int64_t train_samples = 0;    // of an epoch
-  std::int64_t global_batch = 0;     // G of the job now (not of a short last step)
+  double global_batch = 0;           // G that the rate is for (StepPlan::rate_batch)
   std::int64_t global_batch_at_creation = 0;
 };
 

@@ -12,7 +12,9 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-enum Side { kLoss, kCount, kCorrect, kSkipped, kBadLoss, kHasData, kSequence, kSideSize };
+// A 64-bit hash travels in limbs whose sums over 4096 ranks stay exact in fp32.
+constexpr int kHashLimbs = 6, kLimbBits = 12;
+enum Side { kLoss, kCount, kCorrect, kSkipped, kBadLoss, kHasData, kSequence, kHash, kSideSize = kHash + kHashLimbs };
 using SideVector = std::array<float, kSideSize>;
 
 // Modulus of the step in the side vector: with it, sums over 4096 ranks stay exact in fp32.
@@ -28,6 +30,9 @@ SideVector pack(std::int64_t step, const StepSums& own) {
   side[kBadLoss] = finite ? 0.0f : 1.0f;
   side[kHasData] = own.count > 0 ? 1.0f : 0.0f;
   side[kSequence] = static_cast<float>(step % kSequenceModulus);
+  for (int limb = 0; limb < kHashLimbs; ++limb)
+    side[static_cast<std::size_t>(kHash + limb)] =
+        static_cast<float>(own.ids_hash >> (limb * kLimbBits) & ((1u << kLimbBits) - 1));
   return side;
 }
 
@@ -39,6 +44,8 @@ ReducedSums unpack(const SideVector& side) {
   sums.skipped = std::llround(side[kSkipped]);
   sums.ranks_with_bad_loss = static_cast<int>(side[kBadLoss]);
   sums.ranks_with_data = static_cast<int>(side[kHasData]);
+  for (int limb = 0; limb < kHashLimbs; ++limb)  // modulo 2^64, as the sum of the hashes is
+    sums.ids_hash += static_cast<std::uint64_t>(side[static_cast<std::size_t>(kHash + limb)]) << (limb * kLimbBits);
   return sums;
 }
 
@@ -75,7 +82,8 @@ Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums&
     return Error{ErrorCode::kMismatch,
                  "reducing step " + std::to_string(step) + ": the ranks are in different steps"};
   }
-  const ReducedSums sums = unpack(side);
+  ReducedSums sums = unpack(side);
+  sums.ranks = collective_.size();
   if (sums.count > kMaxExactCount) {
     return Error{ErrorCode::kUnsupported,
                  "a step of more than " + std::to_string(kMaxExactCount) +

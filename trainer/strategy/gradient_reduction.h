@@ -20,6 +20,7 @@ struct StepSums {
   std::int64_t count = 0;  // samples that took part
   std::int64_t correct = 0;
   std::int64_t skipped = 0;  // bad records: in the plan, in no gradient
+  std::uint64_t ids_hash = 0;  // sum of mix64(sample id), modulo 2^64, of what was read
 };
 
 struct ReducedSums {
@@ -27,6 +28,8 @@ struct ReducedSums {
   std::int64_t count = 0;
   std::int64_t correct = 0;
   std::int64_t skipped = 0;
+  std::uint64_t ids_hash = 0;
+  int ranks = 0;            // that took part
   int ranks_with_data = 0;
   int ranks_with_bad_loss = 0;  // whose own loss was not finite
 };

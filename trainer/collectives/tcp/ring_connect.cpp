@@ -87,7 +87,7 @@ class Door {
       const base::MonotonicTime now = base::real_clock().now();
       if (now >= deadline_) {
         return Error{ErrorCode::kDeadlineExceeded,
-                     rank_text(neighbour(member_, -1)) + " (" +
+                     rank_text(member_.name(neighbour(member_, -1))) + " (" +
                          member_.peers[static_cast<std::size_t>(neighbour(member_, -1))] +
                          ") did not connect to the ring in time"};
       }
@@ -148,9 +148,9 @@ Status check_answer(base::Socket& socket, const RingMember& member, int next, co
       answer.to == static_cast<std::uint32_t>(member.rank)) {
     return {};
   }
-  return Error{ErrorCode::kMismatch, "the answer came from rank " + std::to_string(answer.from) + " of " +
+  return Error{ErrorCode::kMismatch, "the answer came from position " + std::to_string(answer.from) + " of " +
                                          contract::fence_text(answer.fence) + ", expected " +
-                                         rank_text(next) + " of " + contract::fence_text(member.fence)};
+                                         "position " + std::to_string(next) + " of " + contract::fence_text(member.fence)};
 }
 
 }  // namespace
@@ -158,11 +158,12 @@ Status check_answer(base::Socket& socket, const RingMember& member, int next, co
 Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener,
                                base::MonotonicTime deadline, const base::Waker* waker) {
   RingLinks links;
-  links.next.rank = neighbour(member, 1);
-  links.previous.rank = neighbour(member, -1);
-  links.next.address = member.peers[static_cast<std::size_t>(links.next.rank)];
-  links.previous.address = member.peers[static_cast<std::size_t>(links.previous.rank)];
-  const std::string context = "connecting the ring, " + rank_text(member.rank) + " to " +
+  const int next_position = neighbour(member, 1), previous_position = neighbour(member, -1);
+  links.next.rank = member.name(next_position);
+  links.previous.rank = member.name(previous_position);
+  links.next.address = member.peers[static_cast<std::size_t>(next_position)];
+  links.previous.address = member.peers[static_cast<std::size_t>(previous_position)];
+  const std::string context = "connecting the ring, " + rank_text(member.name(member.rank)) + " to " +
                               rank_text(links.next.rank) + " (" + links.next.address + ")";
   EVENKEEL_ASSIGN(const base::Address address, base::parse_address(links.next.address));
 
@@ -172,11 +173,11 @@ Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listene
   if (!next.ok()) return base::with_context(context, std::move(next).error());
   const std::string nonce = base::random_bytes(kNonceBytes);
   const contract::RingHello hello{static_cast<std::uint32_t>(member.rank),
-                                  static_cast<std::uint32_t>(links.next.rank), member.fence, nonce};
+                                  static_cast<std::uint32_t>(next_position), member.fence, nonce};
   Status status = next->send_all(contract::encode_ring_hello(hello, member.key, ""), deadline, waker);
   if (!status.ok()) return base::with_context(context, std::move(status).error());
   EVENKEEL_ASSIGN(links.previous.socket, Door(member, listener, deadline, waker).previous());
-  status = check_answer(*next, member, links.next.rank, nonce, deadline, waker);
+  status = check_answer(*next, member, next_position, nonce, deadline, waker);
   if (!status.ok()) return base::with_context(context, std::move(status).error());
   links.next.socket = std::move(*next);
   return links;

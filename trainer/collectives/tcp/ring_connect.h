@@ -16,9 +16,13 @@ namespace evenkeel::trainer {
 
 struct RingMember {
   contract::Fence fence;
-  int rank = 0;
-  std::vector<std::string> peers;  // host:port by rank; its size is the number of ranks
+  int rank = 0;                    // position in the ring
+  std::vector<std::string> peers;  // host:port by position; its size is the number of members
   std::string key;                 // of the job
+  std::vector<int> names = {};     // what messages call each position; empty: by its number
+  int name(int position) const {
+    return names.empty() ? position : names[static_cast<std::size_t>(position)];
+  }
 };
 
 struct RingLinks {

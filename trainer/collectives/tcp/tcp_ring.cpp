@@ -110,7 +110,7 @@ Status TcpRing::run(CollectiveOp op, std::uint32_t bucket, int root, const RingB
   if (size() > 1) {
     const RingSchedule schedule = state.schedule(op, root, buffer);
     ExchangeSetup setup;
-    setup.rank = rank();
+    setup.rank = state.options.member.name(rank());
     setup.header.dtype = buffer.dtype;
     setup.header.op = op;
     setup.header.fence = state.options.member.fence;
