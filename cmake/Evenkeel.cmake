@@ -34,7 +34,9 @@ if(EVENKEEL_FUZZ)
   add_custom_target(fuzzers)
 endif()
 if(EVENKEEL_SANITIZE)
-  target_compile_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE} -fno-omit-frame-pointer)
+  # Under sanitizers g++ 12 takes values of Boost's optional for uninitialised that are not.
+  target_compile_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE} -fno-omit-frame-pointer
+    -Wno-maybe-uninitialized)
   target_link_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE})
 endif()
 
