@@ -6,24 +6,13 @@
 #include <string>
 
 #include "trainer/coordinator/imbalance.h"
+#include "trainer/coordinator/words.h"
 
 namespace evenkeel::trainer {
 namespace {
 
 constexpr char kMeasuring[] = "Measuring";
 constexpr char kStraggler[] = "Straggler";
-
-// 0.556 -> "0.56"
-std::string two_digits(double value) {
-  const long hundredths = std::lround(value * 100);
-  const std::string cents = std::to_string(std::labs(hundredths) % 100);
-  return (hundredths < 0 ? "-" : "") + std::to_string(std::labs(hundredths) / 100) + "." +
-         (cents.size() < 2 ? "0" + cents : cents);
-}
-
-std::string percent(double share) {
-  return std::to_string(std::lround(share * 100)) + "%";
-}
 
 std::vector<RankFinding> rank_findings(const std::vector<StepWork>& steps) {
   const std::size_t ranks = steps.front().ranks.size();

@@ -12,7 +12,11 @@ StepWork step(const Times& own_ms, double rest_ms) {
   StepWork work;
   double slowest = 0;
   for (const double t : own_ms) {
-    work.ranks.push_back({64, (t - 2) / 1000, 0.002});
+    RankWork rank;
+    rank.samples = 64;
+    rank.compute_seconds = (t - 2) / 1000;
+    rank.input_seconds = 0.002;
+    work.ranks.push_back(rank);
     slowest = std::max(slowest, t);
   }
   work.step_seconds = (slowest + rest_ms) / 1000;
@@ -111,7 +115,7 @@ TEST(Diagnosis, one_rank_has_no_others) {
 
 TEST(Diagnosis, a_baseline_gives_the_fixed_cost_and_the_efficiency) {
   const Findings found = diagnose(window_of({step({98, 98, 98, 146}, 14)}, 20), StragglerRule{},
-                                  Baseline{64, 0.096, 0.002, 0.1});
+                                  Baseline{64, 0.096, 0.002, 0.1, BaselineSource::kMeasured});
   EXPECT_NEAR(*found.diagnosis.losses.fixed_cost, 0, 1e-9);
   EXPECT_NEAR(*found.diagnosis.losses.imbalance, 0.3, 1e-9);
   EXPECT_NEAR(*found.balance.scaling_efficiency, 2.5 / 4, 1e-9);

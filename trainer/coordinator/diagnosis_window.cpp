@@ -4,8 +4,14 @@
 
 namespace evenkeel::trainer {
 
+void DiagnosisWindow::restart() {
+  steps_.clear();
+  seconds_ = 0;
+}
+
 void DiagnosisWindow::add(StepWork step, bool special) {
   if (++seen_ <= limits_.warmup_steps || special || step.step_seconds <= 0) return;
+  if (!steps_.empty() && present_ranks(steps_.back()) != present_ranks(step)) restart();
   seconds_ += step.step_seconds;
   steps_.push_back(std::move(step));
   const auto can_go = [&](const StepWork& oldest) {

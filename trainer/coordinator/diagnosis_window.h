@@ -26,9 +26,12 @@ class DiagnosisWindow {
  public:
   explicit DiagnosisWindow(WindowLimits limits = {}) : limits_(limits) {}
 
-  // A committed step. `special`: it or the step before it evaluated or saved.
+  // A committed step. `special`: it or the step before it evaluated or saved. Steps of another group of ranks
+  // say nothing about this one: they are forgotten.
   void add(StepWork step, bool special);
   bool ready() const { return size() >= limits_.min_steps && seconds_ >= limits_.min_seconds; }
+  // The shares were changed: what was measured before is no longer so. The warm-up is not repeated.
+  void restart();
   int size() const { return static_cast<int>(steps_.size()); }
   double seconds() const { return seconds_; }
   std::vector<StepWork> steps() const { return {steps_.begin(), steps_.end()}; }

@@ -15,19 +15,19 @@ struct Means {
 };
 
 Means means_of(std::span<const StepWork> steps) {
-  const std::size_t ranks = steps.front().ranks.size();
+  const std::vector<std::size_t> ranks = present_ranks(steps.front());
   const double weight = 1.0 / static_cast<double>(steps.size());
   Means m;
-  m.rank_compute.assign(ranks, 0);
-  m.rank_samples.assign(ranks, 0);
+  m.rank_compute.assign(ranks.size(), 0);
+  m.rank_samples.assign(ranks.size(), 0);
   for (const StepWork& step : steps) {
     double slowest = 0;
-    for (std::size_t r = 0; r < ranks; ++r) {
-      const RankWork& work = step.ranks[r];
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const RankWork& work = step.ranks[ranks[i]];
       slowest = std::max(slowest, work.own_seconds());
-      m.rank_compute[r] += work.compute_seconds * weight;
-      m.rank_samples[r] += work.samples * weight;
-      m.input += work.input_seconds * weight / static_cast<double>(ranks);
+      m.rank_compute[i] += work.compute_seconds * weight;
+      m.rank_samples[i] += work.samples * weight;
+      m.input += work.input_seconds * weight / static_cast<double>(ranks.size());
     }
     m.step += step.step_seconds * weight;
     m.slowest += slowest * weight;
@@ -59,10 +59,19 @@ std::optional<double> residue_of(std::span<const StepWork> steps) {
 
 }  // namespace
 
+std::vector<std::size_t> present_ranks(const StepWork& step) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t r = 0; r < step.ranks.size(); ++r) {
+    if (step.ranks[r].present) ranks.push_back(r);
+  }
+  return ranks;
+}
+
 Waterfall make_waterfall(std::span<const StepWork> steps, const std::optional<Baseline>& baseline) {
-  assert(!steps.empty() && !steps.front().ranks.empty());
+  assert(!steps.empty() && !present_ranks(steps.front()).empty());
   const Means m = means_of(steps);
   Waterfall w;
+  w.ranks = static_cast<double>(m.rank_samples.size());
   w.step_seconds = m.step;
   w.useful_and_fixed = m.samples * median_cost(m);
   w.capacity = m.compute - w.useful_and_fixed;
@@ -74,7 +83,7 @@ Waterfall make_waterfall(std::span<const StepWork> steps, const std::optional<Ba
 
   w.useful = m.samples * baseline->compute_seconds / baseline->samples;
   w.fixed = w.useful_and_fixed - *w.useful;
-  const double ranks = static_cast<double>(m.rank_samples.size());
+  const double ranks = w.ranks;
   const double q = m.samples / baseline->samples;
   const double rest1 = baseline->step_seconds - baseline->compute_seconds - baseline->input_seconds;
   Waterfall::Speedup s;

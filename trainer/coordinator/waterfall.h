@@ -4,6 +4,7 @@
 // diagnosis. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,23 +14,39 @@
 namespace evenkeel::trainer {
 
 // One rank in one step: samples, compute (forward, backward, optimizer) and own waiting for data (input,
-// copy).
+// copy). A rank that takes no part in the step is not present and counts nowhere; one that takes part with an
+// empty share is present.
 struct RankWork {
   double samples = 0;
   double compute_seconds = 0;
   double input_seconds = 0;
+  bool present = true;
+  double optimizer_seconds = 0;  // of compute_seconds, where it is known
+  double work = 0;               // bytes, pixels or tokens; 0: not counted
   double own_seconds() const { return compute_seconds + input_seconds; }
 };
+inline RankWork away() {
+  RankWork rank;
+  rank.present = false;
+  return rank;
+}
 
 struct StepWork {
   double step_seconds = 0;             // T, by the ranks' own timers
   std::optional<double> wall_seconds;  // the same by the coordinator's clock, where it could be seen
-  std::vector<RankWork> ranks;
+  std::vector<RankWork> ranks;         // by rank
+  std::int64_t step = 0;               // its number
 };
+
+// The ranks that take part, ascending.
+std::vector<std::size_t> present_ranks(const StepWork& step);
+
+enum class BaselineSource { kMeasured, kFitted };
 
 // One rank alone on the reference batch.
 struct Baseline {
   double samples = 0, compute_seconds = 0, input_seconds = 0, step_seconds = 0;
+  BaselineSource source = BaselineSource::kMeasured;
 };
 
 // Seconds of a mean step; their sum is step_seconds.
@@ -44,6 +61,7 @@ struct Waterfall {
   // What the coordinator's clock saw more than the ranks' timers. Printed, never spread over the terms.
   std::optional<double> residue;
 
+  double ranks = 0;  // N: those that take part
   // Of N ranks: speedup + the four losses = N. Absent without a baseline.
   struct Speedup {
     double reached = 0, fixed = 0, input = 0, imbalance = 0, communication = 0;
@@ -52,7 +70,7 @@ struct Waterfall {
   std::optional<Speedup> speedup;
 };
 
-// REQUIRES: at least one step; the same number of ranks, at least one, in each.
+// REQUIRES: at least one step; the same ranks, at least one, take part in each.
 Waterfall make_waterfall(std::span<const StepWork> steps, const std::optional<Baseline>& baseline);
 
 // Shares of the step's time; with compute (the remainder) they add up to 1.

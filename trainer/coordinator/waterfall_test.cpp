@@ -5,12 +5,17 @@
 namespace evenkeel::trainer {
 namespace {
 
-constexpr Baseline kBaseline{64, 0.096, 0.002, 0.100};
+constexpr Baseline kBaseline{64, 0.096, 0.002, 0.100, BaselineSource::kMeasured};
 
 StepWork step(double total_ms, std::vector<double> samples, std::vector<double> compute_ms, double input_ms) {
-  StepWork work{total_ms / 1000, std::nullopt, {}};
+  StepWork work;
+  work.step_seconds = total_ms / 1000;
   for (std::size_t r = 0; r < samples.size(); ++r) {
-    work.ranks.push_back({samples[r], compute_ms[r] / 1000, input_ms / 1000});
+    RankWork rank;
+    rank.samples = samples[r];
+    rank.compute_seconds = compute_ms[r] / 1000;
+    rank.input_seconds = input_ms / 1000;
+    work.ranks.push_back(rank);
   }
   return work;
 }
@@ -100,6 +105,15 @@ TEST(Waterfall, timers_that_run_fast_show_as_residue) {
   const Waterfall w = make_waterfall(std::vector{scaled}, kBaseline);
   EXPECT_NEAR(*w.residue, -0.016, 1e-9);
   EXPECT_NEAR(*w.useful + *w.fixed + w.capacity + w.wait + w.input + w.rest, w.step_seconds, 1e-12);
+}
+
+TEST(Waterfall, a_rank_that_is_away_counts_nowhere) {
+  StepWork with = rows()[0].work;
+  with.ranks.insert(with.ranks.begin() + 1, away());
+  const Waterfall w = make_waterfall(std::vector{with}, kBaseline);
+  EXPECT_NEAR(w.speedup->reached, 2.5, 1e-9);
+  EXPECT_NEAR(w.speedup->sum(), 4, 1e-9);
+  EXPECT_NEAR(w.wait * 1000, 36, 1e-9);
 }
 
 TEST(Waterfall, terms_are_signed) {

@@ -1,0 +1,175 @@
+// Shares by speed: looks at what each rank needed for a sample and says when other shares would pay, then
+// looks whether they did. Owned by Coordination, which feeds it and carries its decisions out. Pure: time is
+// step numbers and seconds that are handed in; not thread safe.
+//
+//   watching   add() each committed step, decide() after it. Enough gain, above the noise -> a Decision.
+//   measuring  the first 20 fresh steps under the new shares are compared with those before. Less than half
+//   of
+//              what was predicted -> one Decision to take it back, and rest for a while; else the costs,
+//              known better by now, may correct the shares once, and it is watching again.
+//
+// A rank's cost is the median of its own work per sample over the last blocks: a block is a step, or as many
+// short steps as add up to something that a scheduler or a CPU quota does not rule. Few blocks are enough
+// where the gain stands far above the noise (5 standard errors of the median), 20 where it does not.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "contract/report.h"
+#include "trainer/coordinator/shares.h"
+#include "trainer/coordinator/waterfall.h"
+
+namespace evenkeel::trainer {
+
+enum class BalanceMode { kOff, kObserve, kRebalance };
+
+struct BalancerConfig {
+  BalanceMode mode = BalanceMode::kRebalance;
+  std::int64_t global_batch = 1;
+  int min_replicas = 0;  // spec.workers.minReplicas; 0: not set, then dropping a rank is advice at most
+  // Ranks under a CPU quota run at full speed and stand still by turns (periods of 100 ms).
+  bool cpu_quotas = false;
+  // Granule, floor and caps that shares keep to. set_limits() when they change.
+  ShareLimits limits;
+
+  // Starting values, to be moved together with the simulation in balancer_simulation_test.cpp.
+  int warmup_steps = 3;               // of the attempt: buffers are made, caches are cold
+  int window = 20;                    // blocks: the longest look back, and the fresh ones after a change
+  int shortest = 5;                   // blocks: the shortest look back
+  int confirmations = 5;              // blocks in a row that must say the same
+  double min_gain = 0.05;             // of the step's time
+  double noise_factor = 5 * 1.25;     // standard errors of a median, times sd of the median over sd of a mean
+  double equal_within = 3;            // standard errors: closer ranks count as equal
+  double block_seconds = 0.01;        // shortest block
+  double quota_block_seconds = 0.1;   // the same under CPU quotas
+  double worst_share_at_least = 0.5;  // M_W: below, work varies, and two windows must agree
+  double drop_above_slowness = 4;     // times the median
+  double drop_above_imbalance = 0.10;  // with the best shares that limits allow
+  double give_back_below = 0.5;        // measured gain over predicted gain
+  double refine_gain = 0.02;           // enough for a second look, when the new shares have been measured
+  double refine_noise_factor = 1.25;
+  int rest_steps = 100;  // after a change was taken back; doubles each time
+};
+
+enum class BalanceAction { kShares, kTakeBack, kDropRank };
+
+struct BalanceDecision {
+  BalanceAction action = BalanceAction::kShares;
+  // kShares, kTakeBack: what the ledger divides by from the next plan on. Empty: evenly. A rank that takes
+  // part and is not known counts as the mean of the others.
+  std::vector<std::optional<double>> seconds_per_sample;
+  int rank = -1;              // kDropRank
+  double predicted_gain = 0;  // in samples/s
+  std::string reason;         // one sentence, for log and event
+};
+
+struct BalanceState {
+  std::int64_t rebalances = 0;             // times that shares were changed, taking back included
+  std::optional<bool> balanced;            // absent: not known yet
+  std::string reason;                      // why it is not balanced
+  std::optional<double> loss_left;         // with the best shares that limits allow, against any fractions
+  std::vector<contract::Remedy> remedies;  // newest first: what was done, or what Observe would do
+};
+
+class Balancer {
+ public:
+  explicit Balancer(BalancerConfig config) : config_(std::move(config)) {}
+
+  // A committed step; `special`: it or the one before it evaluated or saved, and is left out.
+  void add(const StepWork& step, bool special);
+  // What to do now, if anything; to be asked after every add(). `next_step` is the first step that has no
+  // plan yet: from it on the decision will be in force. A decision is returned once and counts as carried
+  // out, but for kDropRank: that is the caller's to do or leave, and is said again only when the rank has
+  // become another one.
+  std::optional<BalanceDecision> decide(std::int64_t next_step);
+  BalanceState state() const;
+
+  // A new process at this rank: what was learned of it is void, of the others it stays.
+  void reset_rank(int rank);
+  // Other ranks take part, or the batch is another: a measurement under way is given up. Costs stay.
+  void regrouped(std::int64_t global_batch);
+  // What shares are divided by now; as in BalanceDecision.
+  const std::vector<std::optional<double>>& in_force() const { return in_force_; }
+  void set_limits(ShareLimits limits) { config_.limits = std::move(limits); }
+
+ private:
+  // Sums over the steps of one block; by rank.
+  struct Block {
+    double step_seconds = 0;
+    std::int64_t first_step = 0, last_step = 0, steps = 0;
+    std::vector<RankWork> ranks;
+  };
+  // What the last n blocks say. Vectors by rank.
+  struct View {
+    std::size_t first = 0;  // block
+    int blocks = 0;
+    std::vector<std::size_t> present;
+    std::vector<std::optional<double>> costs;  // seconds per sample
+    std::vector<double> samples;               // of a step, as they are
+    double work_per_sample = 0;                // 0: not counted
+    double rest_seconds = 0;                   // of a step, beside the slowest rank
+    double step_seconds = 0;
+    double noise = 0;  // sd of a block's cost, as a share of it
+    std::size_t slowest = 0;
+    double slowness = 1;  // of the slowest rank, against the median
+  };
+  struct Gain {
+    double own = 0, step = 0;  // of the slowest rank's own work, and of the step
+  };
+  struct Change {
+    std::vector<std::optional<double>> before;
+    double predicted_gain = 0, step_seconds_before = 0;
+    std::int64_t from_step = 0;
+    std::size_t remedy = 0;  // in remedies_
+  };
+
+  std::optional<double> cost_in(const Block& block, std::size_t rank, double work_per_sample) const;
+  std::optional<View> view(int blocks) const;
+  double noise_of(std::size_t rank, double work_per_sample) const;
+  void level_out(View& view) const;
+  double step_with(const Block& block, const View& view, const std::vector<double>& samples) const;
+  Gain gain_of(const View& view) const;
+  std::vector<double> best_samples(const View& view, const ShareLimits& limits) const;
+  bool enough(const View& view, const Gain& gain) const;
+  bool work_varies(const View& view) const;
+  std::optional<View> worth_acting();
+  bool agreed(const View& view);
+  BalanceDecision change_shares(const View& view, std::int64_t next_step);
+  std::optional<BalanceDecision> refine();
+  std::optional<BalanceDecision> judge_change(std::int64_t next_step);
+  std::optional<BalanceDecision> drop_a_rank(const View& view);
+  void judge_limits(const View& view);
+  void remember(contract::Remedy remedy);
+  double block_seconds() const {
+    return config_.cpu_quotas ? config_.quota_block_seconds : config_.block_seconds;
+  }
+
+  BalancerConfig config_;
+  std::deque<Block> blocks_;  // finished ones, oldest first
+  std::optional<Block> open_;
+  bool news_ = false;  // a block was finished since the last decide()
+  std::int64_t seen_ = 0, newest_step_ = 0;
+  std::vector<std::optional<double>> in_force_;
+  std::optional<Change> change_;  // being measured
+  std::int64_t rest_until_step_ = 0, rest_steps_ = 0;
+  // Blocks in a row that say that this rank's share should change.
+  int agreeing_ = 0;
+  std::size_t agreed_rank_ = 0;
+  std::optional<double> pending_gain_;
+  // The same of one rank that may be dropped.
+  int drop_agreeing_ = 0;
+  std::size_t drop_rank_ = 0;
+  std::optional<std::size_t> drop_advised_;
+  std::int64_t rebalances_ = 0;
+  std::vector<contract::Remedy> remedies_;  // oldest first
+  std::optional<bool> balanced_;
+  std::string reason_;
+  std::optional<double> loss_left_;
+};
+
+}  // namespace evenkeel::trainer
