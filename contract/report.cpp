@@ -1,6 +1,7 @@
 #include "contract/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/json_reader.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 constexpr std::size_t kMaxTextBytes = 1024;
+constexpr std::size_t kMaxRemedies = 64;
+const std::vector<std::string_view> kRemedyStates = {"Proposed", "Applied", "Reverted", "NotAllowed"};
 const std::vector<std::string_view> kStageNames = {"Rendezvous", "Running", "Stopping",
                                                    "Completed",  "Stopped", "Failed"};
 
@@ -95,6 +98,93 @@ ReplicaReport read_replica(JsonReader& r) {
   return p;
 }
 
+Json remedy_json(const Remedy& remedy) {
+  Json json = {{"action", remedy.action}, {"predictedGain", remedy.predicted_gain}};
+  put(json, "measuredGain", remedy.measured_gain);
+  put(json, "predictedLossGain", remedy.predicted_loss_gain);
+  json["state"] = remedy_state_name(remedy.state);
+  return json;
+}
+
+Remedy read_remedy(JsonReader& r) {
+  Remedy remedy;
+  remedy.action = cut_text(r.string("action"), 256);
+  remedy.predicted_gain = r.number("predictedGain", 0);
+  remedy.measured_gain = optional_number(r, "measuredGain");
+  remedy.predicted_loss_gain = optional_number(r, "predictedLossGain");
+  remedy.state = static_cast<RemedyState>(r.one_of("state", kRemedyStates, 0));
+  return remedy;
+}
+
+Json waterfall_json(const WaterfallReport& w) {
+  Json json = {{"ranks", w.ranks}, {"stepSeconds", w.step_seconds}};
+  put(json, "speedup", w.speedup);
+  put(json, "residueSeconds", w.residue_seconds);
+  json["baseline"] = w.baseline;
+  json["terms"] = Json::array();
+  for (const WaterfallTerm& term : w.terms) {
+    Json entry = {{"name", term.name}, {"seconds", term.seconds}};
+    put(entry, "ranks", term.ranks);
+    json["terms"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+WaterfallReport read_waterfall(JsonReader r) {
+  WaterfallReport w;
+  w.ranks = static_cast<int>(r.integer("ranks", 0, 0, 65536));
+  w.step_seconds = r.number("stepSeconds", 0);
+  w.speedup = optional_number(r, "speedup");
+  w.residue_seconds = optional_number(r, "residueSeconds");
+  w.baseline = cut_text(r.string("baseline", "none"), 32);
+  for (JsonReader& term : r.array("terms", 16)) {
+    w.terms.push_back(
+        {cut_text(term.string("name"), 32), term.number("seconds", 0), optional_number(term, "ranks")});
+  }
+  return w;
+}
+
+// [rank, samples, compute, input]: names would be most of the text. Six digits are more than a picture shows.
+double shortened(double value) {
+  return std::round(value * 1e6) / 1e6;
+}
+
+Json history_json(const HistoryPoint& point) {
+  Json ranks = Json::array();
+  for (const HistoryRank& r : point.ranks) {
+    ranks.push_back(Json::array(
+        {r.rank, shortened(r.samples), shortened(r.compute_seconds), shortened(r.input_seconds)}));
+  }
+  return {{"step", point.step},
+          {"steps", point.steps},
+          {"stepSeconds", shortened(point.step_seconds)},
+          {"ranks", std::move(ranks)}};
+}
+
+HistoryPoint read_history(JsonReader& r, std::size_t& entries) {
+  HistoryPoint point;
+  point.step = count(r, "step");
+  point.steps = count(r, "steps");
+  point.step_seconds = r.number("stepSeconds", 0);
+  const Json& ranks = r.any("ranks");
+  const auto good = [](const Json& entry) {
+    return entry.is_array() && entry.size() == 4 &&
+           std::all_of(entry.begin(), entry.end(), [](const Json& n) { return n.is_number(); });
+  };
+  if (!ranks.is_array() || (entries += ranks.size()) > kMaxHistoryEntries ||
+      !std::all_of(ranks.begin(), ranks.end(), good)) {
+    r.fail("ranks", "want lists of four numbers, at most " + std::to_string(kMaxHistoryEntries) + " in all");
+    return point;
+  }
+  for (const Json& entry : ranks) {
+    const double rank = entry[0].get<double>();
+    if (!(rank >= 0 && rank <= 65535)) r.fail("ranks", "there is no such rank");
+    point.ranks.push_back({rank >= 0 && rank <= 65535 ? static_cast<int>(rank) : 0, entry[1].get<double>(),
+                           entry[2].get<double>(), entry[3].get<double>()});
+  }
+  return point;
+}
+
 Json diagnosis_json(const Diagnosis& d) {
   Json losses = Json::object();
   put(losses, "compute", d.losses.compute);
@@ -102,7 +192,11 @@ Json diagnosis_json(const Diagnosis& d) {
   put(losses, "inputWait", d.losses.input_wait);
   put(losses, "imbalance", d.losses.imbalance);
   put(losses, "communication", d.losses.communication);
-  return {{"verdict", d.verdict}, {"message", d.message}, {"losses", losses}};
+  Json json = {{"verdict", d.verdict}, {"message", d.message}, {"losses", losses}};
+  if (d.remedies.empty()) return json;
+  json["remedies"] = Json::array();
+  for (const Remedy& remedy : d.remedies) json["remedies"].push_back(remedy_json(remedy));
+  return json;
 }
 
 Diagnosis read_diagnosis(JsonReader r) {
@@ -115,6 +209,7 @@ Diagnosis read_diagnosis(JsonReader r) {
   d.losses.input_wait = optional_number(losses, "inputWait");
   d.losses.imbalance = optional_number(losses, "imbalance");
   d.losses.communication = optional_number(losses, "communication");
+  for (JsonReader& remedy : r.array("remedies", kMaxRemedies)) d.remedies.push_back(read_remedy(remedy));
   return d;
 }
 
@@ -124,6 +219,10 @@ Json balance_json(const Balance& b) {
   if (b.slowest_rank) json["slowestRank"] = *b.slowest_rank;
   put(json, "scalingEfficiency", b.scaling_efficiency);
   json["rebalances"] = b.rebalances;
+  if (!b.mode.empty()) json["mode"] = b.mode;
+  if (b.balanced) json["balanced"] = *b.balanced;
+  if (!b.reason.empty()) json["reason"] = b.reason;
+  put(json, "lossLeft", b.loss_left);
   return json;
 }
 
@@ -133,10 +232,18 @@ Balance read_balance(JsonReader r) {
   if (r.has("slowestRank")) b.slowest_rank = static_cast<int>(r.integer("slowestRank", 0, 0, 65535));
   b.scaling_efficiency = optional_number(r, "scalingEfficiency");
   b.rebalances = count(r, "rebalances");
+  b.mode = cut_text(r.string("mode"), 32);
+  if (r.has("balanced")) b.balanced = r.boolean("balanced");
+  b.reason = cut_text(r.string("reason"), kMaxTextBytes);
+  b.loss_left = optional_number(r, "lossLeft");
   return b;
 }
 
 }  // namespace
+
+const char* remedy_state_name(RemedyState state) {
+  return kRemedyStates[static_cast<std::size_t>(state)].data();
+}
 
 const char* stage_name(JobStage stage) {
   return kStageNames[static_cast<std::size_t>(stage)].data();
@@ -159,6 +266,11 @@ Json to_json(const JobReport& report) {
     json["failure"] = {{"rank", report.failure->rank},
                        {"exitCode", report.failure->exit_code},
                        {"reason", report.failure->reason}};
+  }
+  if (report.waterfall) json["waterfall"] = waterfall_json(*report.waterfall);
+  if (!report.history.empty()) {
+    json["history"] = Json::array();
+    for (const HistoryPoint& point : report.history) json["history"].push_back(history_json(point));
   }
   json["seconds"] = Json::object();
   for (const auto& [cause, seconds] : report.productive_seconds) json["seconds"][cause] = seconds;
@@ -199,6 +311,10 @@ Result<JobReport> decode_report(const Json& json) {
       if (value.is_number()) report.productive_seconds[cut_text(cause, 64)] = value.get<double>();
     }
   }
+  if (r.has("waterfall")) report.waterfall = read_waterfall(r.object("waterfall"));
+  std::size_t entries = 0;
+  for (JsonReader& point : r.array("history", kMaxHistoryPoints))
+    report.history.push_back(read_history(point, entries));
   for (JsonReader& replica : r.array("replicas", 65536)) report.replicas.push_back(read_replica(replica));
   base::Status status = r.finish();
   if (!status.ok()) return Error{ErrorCode::kCorruptData, status.error().message};
@@ -207,13 +323,21 @@ Result<JobReport> decode_report(const Json& json) {
 
 std::string termination_message(const JobReport& full) {
   JobReport report = full;
+  report.history.clear();
   std::string text = base::dump_json(to_json(report));
-  // First the words, then replicas from the middle: the first ranks and the slowest say most.
+  // The words, the numbers that only explain, then replicas from the middle: the first ranks and the slowest
+  // say most.
   for (std::size_t limit : {std::size_t{512}, std::size_t{128}}) {
     if (text.size() <= kMaxTerminationMessageBytes) return text;
     report.message = cut_text(report.message, limit);
     report.diagnosis.message = cut_text(report.diagnosis.message, limit);
+    report.balance.reason = cut_text(report.balance.reason, limit);
     if (report.failure) report.failure->reason = cut_text(report.failure->reason, limit);
+    text = base::dump_json(to_json(report));
+  }
+  if (text.size() > kMaxTerminationMessageBytes) {
+    report.waterfall.reset();
+    if (report.diagnosis.remedies.size() > 1) report.diagnosis.remedies.resize(1);
     text = base::dump_json(to_json(report));
   }
   const int slowest = report.balance.slowest_rank.value_or(-1);

@@ -55,10 +55,24 @@ struct Losses {
   std::optional<double> compute, fixed_cost, input_wait, imbalance, communication;
 };
 
+enum class RemedyState { kProposed, kApplied, kReverted, kNotAllowed };
+const char* remedy_state_name(RemedyState state);
+
+struct Remedy {
+  std::string action;         // "batch x4: 64 -> 256 samples a step, learning rate by its rule"
+  double predicted_gain = 0;  // in samples/s: 0.1 is 10 percent
+  std::optional<double> measured_gain;
+  RemedyState state = RemedyState::kProposed;
+  // In steps to the same loss, where the batch changes and the noise scale is known: what is gained in the
+  // end.
+  std::optional<double> predicted_loss_gain;
+};
+
 struct Diagnosis {
-  std::string verdict = "Measuring";  // Measuring | Straggler | ...
+  std::string verdict = "Measuring";  // Measuring | ScalingFine | Straggler | ...
   std::string message;
   Losses losses;
+  std::vector<Remedy> remedies = {};  // best first
 };
 
 struct Balance {
@@ -66,7 +80,40 @@ struct Balance {
   std::optional<int> slowest_rank;
   std::optional<double> scaling_efficiency;
   std::int64_t rebalances = 0;
+  std::string mode;                 // Off | Observe | Rebalance
+  std::optional<bool> balanced;     // absent: not known yet
+  std::string reason;               // why it is not
+  std::optional<double> loss_left;  // of the step's time, with the best shares that are possible
 };
+
+// From N ranks to the speed that they reach: the terms of a mean step (diagnosis.md 2).
+struct WaterfallTerm {
+  std::string name;             // useful | fixed | usefulAndFixed | capacity | wait | input | rest
+  double seconds = 0;           // of a mean step; signed
+  std::optional<double> ranks;  // what it costs, as a number of ranks; absent without a baseline
+};
+struct WaterfallReport {
+  int ranks = 0;
+  double step_seconds = 0;
+  std::optional<double> speedup;  // S: speedup and the ranks of the terms add up to `ranks`
+  std::vector<WaterfallTerm> terms;
+  std::optional<double> residue_seconds;  // seen by the coordinator's clock and by no timer
+  std::string baseline = "none";          // none | measured | fitted
+};
+
+// What each rank did over time, for pictures: means over `steps` steps that end with `step`.
+struct HistoryRank {
+  int rank = 0;
+  double samples = 0, compute_seconds = 0, input_seconds = 0;
+};
+struct HistoryPoint {
+  std::int64_t step = 0;
+  std::int64_t steps = 1;
+  double step_seconds = 0;
+  std::vector<HistoryRank> ranks;  // those that took part
+};
+inline constexpr std::size_t kMaxHistoryPoints = 120;
+inline constexpr std::size_t kMaxHistoryEntries = 2000;  // points times ranks: what fits into a report
 
 struct LastFailure {
   int rank = -1;
@@ -85,6 +132,8 @@ struct JobReport {
   Progress progress;
   Balance balance;
   Diagnosis diagnosis;
+  std::optional<WaterfallReport> waterfall;          // absent: no window yet
+  std::vector<HistoryPoint> history;                 // oldest first; empty in a job of very many ranks
   std::vector<ReplicaReport> replicas;               // by rank
   std::int64_t checkpoint_step = 0;                  // 0: none yet
   std::map<std::string, double> productive_seconds;  // "productive" and the causes of status.time
@@ -94,8 +143,9 @@ struct JobReport {
 
 Json to_json(const JobReport& report);
 base::Result<JobReport> decode_report(const Json& json);
-// The report as a termination message of at most kMaxTerminationMessageBytes: replicas are dropped from the
-// middle, messages cut, never progress or failure.
+// The report as a termination message of at most kMaxTerminationMessageBytes: first the history goes, then
+// messages are cut, then the waterfall and all remedies but the best go, then replicas from the middle; never
+// progress or failure.
 std::string termination_message(const JobReport& report);
 
 // What a worker leaves as its termination message: {"reason": ..., "exitCode": ..., "step": ...}.
