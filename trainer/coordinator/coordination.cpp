@@ -212,7 +212,7 @@ void Coordination::on_commit(int rank, const contract::Commit& commit, double no
 void Coordination::commit_step(const std::vector<std::optional<contract::Commit>>& by_rank, double now) {
   const contract::Commit& any = *by_rank[static_cast<std::size_t>(ledger_->group().front())];
   const contract::StepPlan plan = plans_.at(any.step);
-  if (!count_step(plan, any, now)) return;
+  if (!count_step(plan, &any, now)) return;
   plans_.erase(plan.step);
   measure(plan, by_rank, now);
   barren_groups_ = 0;
@@ -220,18 +220,32 @@ void Coordination::commit_step(const std::vector<std::optional<contract::Commit>
   issue_plans(now);
 }
 
-// What is known of a committed step whoever tells of it. False: the job has failed.
-bool Coordination::count_step(const contract::StepPlan& plan, const contract::Commit& any_commit, double now) {
+// A committed step, by whomever it is known; null: nobody is left who could tell more than that it was done.
+// False: the job has failed.
+bool Coordination::count_step(const contract::StepPlan& plan, const contract::Commit* known, double now) {
   const base::Status status = ledger_->commit(plan.step);
   if (!status.ok()) {
     fail(-1, code(ExitCode::kInternal), status.error().message, now);
     return false;
   }
   last_plan_ = plan;
-  recent_.push_back({now, static_cast<double>(plan.planned()), any_commit.loss_sum});
+  contract::Commit commit;
+  commit.step = plan.step;
+  commit.reduced_count = plan.planned();
+  if (known != nullptr) commit = *known;
+  if (known != nullptr) recent_.push_back({now, static_cast<double>(plan.planned()), commit.loss_sum});
   while (recent_.size() > kMinRecent && recent_.front().at < now - kRateSeconds) recent_.pop_front();
-  if (observer_ != nullptr) observer_->on_step(plan, any_commit);
-  return true;
+  if (observer_ != nullptr) observer_->on_step(plan, commit);
+  return prove(plan, known, now);
+}
+
+// A model that has learned from other samples than those of the data set is worth nothing.
+bool Coordination::prove(const contract::StepPlan& plan, const contract::Commit* known, double now) {
+  oracle_->add(plan.planned(), known != nullptr ? std::optional(known->reduced_ids_hash) : std::nullopt);
+  if (ledger_->committed().epoch == plan.epoch) return true;
+  const std::optional<std::string> wrong = oracle_->close(plan.epoch);
+  if (wrong) fail(-1, code(ExitCode::kInternal), "the sample oracle: " + *wrong, now);
+  return !wrong;
 }
 
 void Coordination::measure(const contract::StepPlan& plan,

@@ -26,6 +26,7 @@
 #include "contract/trainer_config.h"
 #include "trainer/coordinator/diagnosis.h"
 #include "trainer/coordinator/ledger.h"
+#include "trainer/coordinator/sample_oracle.h"
 
 namespace evenkeel::trainer {
 
@@ -134,7 +135,8 @@ class Coordination {
   void on_commit(int rank, const contract::Commit& commit, double now);
   std::string commit_error(int rank, const contract::Commit& commit) const;
   void commit_step(const std::vector<std::optional<contract::Commit>>& by_rank, double now);
-  bool count_step(const contract::StepPlan& plan, const contract::Commit& any_commit, double now);
+  bool prove(const contract::StepPlan& plan, const contract::Commit* known, double now);
+  bool count_step(const contract::StepPlan& plan, const contract::Commit* known, double now);
   void measure(const contract::StepPlan& plan, const std::vector<std::optional<contract::Commit>>& by_rank,
                double now);
   void on_evaluated(int rank, const contract::Evaluated& evaluated);
@@ -186,6 +188,7 @@ class Coordination {
   std::vector<Outgoing> outgoing_;
 
   std::optional<Ledger> ledger_;
+  std::optional<SampleOracle> oracle_;
   std::map<std::int64_t, std::vector<std::optional<contract::Commit>>>
       commits_;                                       // by step, then rank; not yet complete
   std::map<std::int64_t, contract::StepPlan> plans_;  // issued and not committed

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/hash.h"
 #include "contract/messages.h"
 #include "contract/trainer_config.h"
 
@@ -18,6 +19,7 @@ inline contract::TrainerConfig test_config(int ranks, std::int64_t batch, std::i
   config.spec.training.epochs = epochs;
   config.spec.training.global_batch = batch;
   config.spec.restart.failure_detection_seconds = 2;
+  config.spec.restart.scope = contract::RestartScope::kJob;  // what elastic jobs do has tests of its own
   return config;
 }
 
@@ -51,6 +53,9 @@ inline contract::Commit test_commit(const contract::StepPlan& plan, int rank, do
   commit.step = plan.step;
   commit.samples = plan.cuts[at + 1] - plan.cuts[at];
   commit.reduced_count = plan.planned();
+  // Positions stand for ids: over an epoch it is the same set.
+  for (std::int64_t id = plan.cuts.front(); id < plan.cuts.back(); ++id)
+    commit.reduced_ids_hash += base::mix64(static_cast<std::uint64_t>(id));
   commit.loss_sum = 2.0 * static_cast<double>(plan.planned());
   commit.phases.forward = own_seconds;
   commit.step_seconds = own_seconds;

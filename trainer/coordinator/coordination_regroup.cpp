@@ -103,13 +103,11 @@ void Coordination::catch_up(std::int64_t step, double now) {
                   "a rank holds step " + std::to_string(step) + ", which was never planned", now);
     }
     const contract::StepPlan plan = *open;
-    contract::Commit commit;
-    commit.step = plan.step;
-    commit.reduced_count = plan.planned();
+    const contract::Commit* known = nullptr;
     for (const auto& member : members_) {
-      if (member && member->in_group && member->last && member->last->step == plan.step) commit = *member->last;
+      if (member && member->in_group && member->last && member->last->step == plan.step) known = &*member->last;
     }
-    if (!count_step(plan, commit, now)) return;
+    if (!count_step(plan, known, now)) return;
   }
 }
 

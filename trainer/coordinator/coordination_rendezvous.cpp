@@ -244,6 +244,8 @@ void Coordination::begin(double now) {
   }
   if (newest.source == contract::StateSource::kCheckpoint) checkpoint_step_ = newest.position.step;
   ledger_ = std::move(ledger).value();
+  oracle_.emplace(ledger_->config().train_samples);
+  oracle_->begin_at(ledger_->committed().cursor);
   // A coordinator that takes over does not know what its predecessor has seen of the last step.
   const bool takes_over = newest.source == contract::StateSource::kMemory ||
                           newest.source == contract::StateSource::kInPlace;

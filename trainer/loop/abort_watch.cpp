@@ -12,7 +12,7 @@ void watch(int abort_fd, int over_fd, Collective& collective) {
   std::array<pollfd, 2> fds{{{abort_fd, POLLIN, 0}, {over_fd, POLLIN, 0}}};
   while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
-  if (fds[0].revents != 0) collective.abort("the coordinator has ended this attempt, or it is lost");
+  if (fds[0].revents != 0) collective.abort("the coordinator has called this rank out of its group, or it is lost");
 }
 
 }  // namespace
