@@ -26,7 +26,12 @@ const LabelInfo kCause{
     {"scheduling", "image_pull", "startup", "rendezvous", "input_wait", "straggler_wait", "checkpoint_save",
      "checkpoint_restore", "recompute", "restart", "suspended", "other"}};
 const LabelInfo kPart{"part", {"compute", "fixed_cost", "input_wait", "imbalance", "communication"}};
-const LabelInfo kVerdict{"verdict", {"Measuring", "Straggler"}};
+const LabelInfo kVerdict{
+    "verdict",
+    {"Measuring",          "ScalingFine",          "BatchNotScaled",       "TooLittleWork",  "CpuStarved",
+     "InputBound",         "ImbalancedShards",     "HeterogeneousDevices", "Straggler",      "VariableWork",
+     "CommunicationBound", "CheckpointStall",      "DuplicateData",        "MissingData",    "UnevenSteps",
+     "ParameterDrift",     "LossScaledByReplicas", "EmptyBatchNaN",        "ReduceOverflow", "SameOrder"}};
 const LabelInfo kResource{"resource", {"trainingjobs", "pods", "services", "configmaps"}};
 const LabelInfo kController{"controller", {"trainingjob"}};
 const LabelInfo kQueue{"name", {"trainingjob"}};

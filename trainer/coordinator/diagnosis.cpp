@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <string>
+#include <utility>
 
 #include "trainer/coordinator/imbalance.h"
 #include "trainer/coordinator/words.h"
@@ -12,74 +11,66 @@ namespace evenkeel::trainer {
 namespace {
 
 constexpr char kMeasuring[] = "Measuring";
-constexpr char kStraggler[] = "Straggler";
+constexpr char kScalingFine[] = "ScalingFine";
 
-std::vector<RankFinding> rank_findings(const std::vector<StepWork>& steps) {
-  const std::size_t ranks = steps.front().ranks.size();
-  std::vector<double> samples(ranks, 0), busy(ranks, 0);
-  for (const StepWork& step : steps) {
-    for (std::size_t r = 0; r < ranks; ++r) {
-      samples[r] += step.ranks[r].samples;
-      busy[r] += step.ranks[r].own_seconds();
-    }
+// A kind of loss: the rules that may name it, in this order, and what it is called when none does.
+struct Family {
+  const char* loss;
+  double share = 0;  // of the step's time
+  std::vector<Rule> rules;
+  const char* fallback;
+  std::string sentence;
+};
+
+std::vector<Family> families(const Case& c) {
+  const contract::Losses& l = c.losses;
+  const double fixed = l.fixed_cost.value_or(0), input = l.input_wait.value_or(0);
+  const double imbalance = l.imbalance.value_or(0), network = l.communication.value_or(0);
+  std::vector<Family> all{
+      {"fixed cost",
+       fixed,
+       {d01_batch_not_scaled, d02_too_little_work, d07_cpu_starved},
+       "BatchNotScaled",
+       percent(fixed) + " of each step does not shrink with a rank's samples, which are " +
+           std::to_string(std::llround(c.signals.mean_samples()))},
+      {"waiting for data",
+       input,
+       {d07_cpu_starved, d06_input_bound},
+       "InputBound",
+       percent(input) + " of each step is waiting for data"},
+      {"imbalance",
+       imbalance,
+       {d05_imbalanced_shares, d12_heterogeneous_devices, d10_straggler, d11_variable_work},
+       "VariableWork",
+       percent(imbalance) +
+           " of each step is waiting for the slowest rank, and no single rank is behind the waiting"},
+      {"communication",
+       network,
+       {d08_slow_transport, d09_communication_by_design},
+       "CommunicationBound",
+       percent(network) + " of each step is exposed communication"},
+      {"checkpoints", c.job.checkpoint_share.value_or(0), {d30_checkpoint_stall}, "CheckpointStall", ""}};
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
+  return all;
+}
+
+Fired name_of(const Family& family, const Case& c) {
+  for (const Rule rule : family.rules) {
+    if (const auto fired = rule(c)) return *fired;
   }
-  const double total = std::accumulate(samples.begin(), samples.end(), 0.0);
-  const double count = static_cast<double>(steps.size());
-  const auto relative = relative_performance(samples, busy);
+  return {"", family.fallback, family.sentence};
+}
+
+std::vector<RankFinding> rank_findings(const Signals& s, std::size_t ranks) {
   std::vector<RankFinding> findings(ranks);
-  for (std::size_t r = 0; r < ranks; ++r) {
-    findings[r] = {samples[r] / count, busy[r] / count, total > 0 ? samples[r] / total : 0, relative[r]};
+  for (RankFinding& rank : findings) rank.present = false;
+  double total = 0;
+  for (const double samples : s.samples) total += samples;
+  for (std::size_t i = 0; i < s.ranks(); ++i) {
+    findings[s.present[i]] = {s.samples[i], s.own[i], total > 0 ? s.samples[i] / total : 0, s.relative[i],
+                              true};
   }
   return findings;
-}
-
-// Own work by rank, added up over consecutive steps that last `block_seconds` together.
-StepTimes blocks_of(const std::vector<StepWork>& steps, double block_seconds) {
-  StepTimes blocks;
-  double lasted = block_seconds;  // the first step opens the first block
-  for (const StepWork& step : steps) {
-    if (lasted >= block_seconds) {
-      blocks.emplace_back(step.ranks.size(), 0.0);
-      lasted = 0;
-    }
-    for (std::size_t r = 0; r < step.ranks.size(); ++r) blocks.back()[r] += step.ranks[r].own_seconds();
-    lasted += step.step_seconds;
-  }
-  if (blocks.size() > 1 && lasted < block_seconds)
-    blocks.pop_back();  // an unfinished block would weigh too much
-  return blocks;
-}
-
-std::optional<int> slowest_rank(const std::vector<RankFinding>& ranks) {
-  std::optional<int> slowest;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (!ranks[r].relative_performance) continue;
-    if (!slowest ||
-        *ranks[r].relative_performance < *ranks[static_cast<std::size_t>(*slowest)].relative_performance) {
-      slowest = static_cast<int>(r);
-    }
-  }
-  return slowest;
-}
-
-// Is one rank behind most of the waiting, or do several take turns?
-bool one_rank_is_behind_it(const StepTimes& blocks, std::size_t rank, const StragglerRule& rule) {
-  const std::size_t ranks = blocks.front().size();
-  const WhatIf what = what_if(blocks);
-  const auto worst = std::max_element(what.rank_slowdown.begin(), what.rank_slowdown.end());
-  const bool is_worst = what.rank_slowdown[rank] >= *worst;
-  const double needed = ranks <= 3 ? rule.worst_share_few_ranks : rule.worst_share_at_least;
-  if (is_worst && what.worst_share >= needed) return true;
-  return ranks > 3 && what.last_share[rank] > std::max(3.0 / static_cast<double>(ranks), 0.5);
-}
-
-std::string ranks_below(const std::vector<RankFinding>& ranks, double threshold) {
-  std::string text;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].relative_performance.value_or(1) >= threshold) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(r);
-  }
-  return text;
 }
 
 std::string no_verdict(const DiagnosisWindow& window) {
@@ -89,61 +80,111 @@ std::string no_verdict(const DiagnosisWindow& window) {
          std::to_string(window.limits().warmup_steps) + " steps";
 }
 
-contract::Diagnosis verdict_of(const std::vector<StepWork>& steps, const Findings& found,
-                               const StragglerRule& rule) {
-  contract::Diagnosis diagnosis{kMeasuring, "", losses_of(*found.waterfall)};
-  const double imbalance = found.balance.imbalance_ratio.value_or(0);
-  const int slowest = found.balance.slowest_rank.value_or(-1);
-  const auto& ranks = found.ranks;
-  if (ranks.size() < 2 || slowest < 0) {
-    diagnosis.message = "one rank: there is nothing to compare";
-    return diagnosis;
+std::string nothing_is_wrong(const Case& c, const Family& largest) {
+  const std::string loss =
+      "the largest loss is " + std::string(largest.loss) + ", " + percent(largest.share) + " of each step";
+  if (c.signals.ranks() < 2) return "one rank: there is nothing to compare; " + loss;
+  const std::size_t slowest = c.signals.slowest();
+  return "no straggler: rank " + std::to_string(c.signals.present[slowest]) + " is the slowest, at " +
+         two_digits(c.signals.slowest_relative()) + " of the others; " + loss;
+}
+
+// The verdict of the largest loss; a second one is named beside it.
+void judge(const Case& c, Findings& found) {
+  const std::vector<Family> all = families(c);
+  const double least = c.limits.loss_at_least;
+  contract::Diagnosis& diagnosis = found.diagnosis;
+  if (all.front().share < least) {
+    const auto stall = d30_checkpoint_stall(c);
+    diagnosis.verdict = stall ? stall->verdict : kScalingFine;
+    diagnosis.message = stall ? stall->sentence : nothing_is_wrong(c, all.front());
+    if (stall) found.fired.push_back(*stall);
+    return;
   }
-  const double relative = *ranks[static_cast<std::size_t>(slowest)].relative_performance;
-  const bool costs =
-      imbalance > rule.imbalance_above && diagnosis.losses.imbalance.value_or(0) >= rule.loss_at_least;
-  if (relative < rule.relative_below && costs) {
-    if (one_rank_is_behind_it(blocks_of(steps, rule.block_seconds), static_cast<std::size_t>(slowest),
-                              rule)) {
-      diagnosis.verdict = kStraggler;
-      diagnosis.message =
-          "rank " + std::to_string(slowest) + " runs at " + two_digits(relative) + " of the others; " +
-          percent(found.waterfall->wait / found.waterfall->step_seconds) + " of each step is waiting for it";
-    } else {
-      diagnosis.message = "below " + two_digits(rule.relative_below) + " of the others: rank " +
-                          ranks_below(ranks, rule.relative_below) + "; no single rank is behind the waiting";
-    }
-  } else {
-    diagnosis.message = "no straggler: rank " + std::to_string(slowest) + " is the slowest, at " +
-                        two_digits(relative) + " of the others; imbalance costs " +
-                        percent(diagnosis.losses.imbalance.value_or(0)) + " of each step";
-  }
-  return diagnosis;
+  const Fired first = name_of(all[0], c);
+  diagnosis.verdict = first.verdict;
+  diagnosis.message = first.sentence;
+  found.fired.push_back(first);
+  if (all[1].share < least) return;
+  const Fired second = name_of(all[1], c);
+  diagnosis.message += "; also " + second.verdict + ": " + second.sentence;
+  found.fired.push_back(second);
+}
+
+std::string baseline_note(const std::optional<Baseline>& baseline) {
+  if (!baseline) return "; no baseline: the fixed cost is not told from useful work";
+  if (baseline->source == BaselineSource::kFitted) return "; baseline fitted from shares of different size";
+  return "";
 }
 
 }  // namespace
 
-Findings diagnose(const DiagnosisWindow& window, const StragglerRule& rule,
-                  const std::optional<Baseline>& baseline) {
+Findings diagnose(const DiagnosisWindow& window, const DiagnosisInput& input) {
   Findings found;
-  if (!window.ready()) {
-    found.diagnosis = {kMeasuring, no_verdict(window), {}};
-    return found;
+  std::optional<double> samples_per_rank;
+  if (window.ready()) {
+    const std::vector<StepWork> steps = window.steps();
+    const Signals signals = signals_of(steps, input.job, input.limits.block_seconds);
+    found.waterfall = make_waterfall(steps, input.baseline);
+    found.ranks = rank_findings(signals, steps.front().ranks.size());
+    found.diagnosis.losses = losses_of(*found.waterfall);
+    found.balance.imbalance_ratio = imbalance_ratio(signals.own);
+    if (signals.relative[signals.slowest()])
+      found.balance.slowest_rank = static_cast<int>(signals.present[signals.slowest()]);
+    if (found.waterfall->speedup)
+      found.balance.scaling_efficiency = found.waterfall->speedup->reached / found.waterfall->ranks;
+    samples_per_rank = signals.mean_samples();
+    judge({input.job, input.ranks, signals, *found.waterfall, found.diagnosis.losses, input.limits}, found);
+  } else {
+    found.diagnosis = {kMeasuring, no_verdict(window), {}, {}};
   }
-  const std::vector<StepWork> steps = window.steps();
-  found.ranks = rank_findings(steps);
-  found.waterfall = make_waterfall(steps, baseline);
-  std::vector<double> busy;
-  for (const RankFinding& rank : found.ranks) busy.push_back(rank.busy_seconds);
-  found.balance.imbalance_ratio = imbalance_ratio(busy);
-  found.balance.slowest_rank = slowest_rank(found.ranks);
-  if (found.waterfall->speedup) {
-    found.balance.scaling_efficiency =
-        found.waterfall->speedup->reached / static_cast<double>(found.ranks.size());
+  if (const auto broken = first_broken_check(input.epoch, input.checks)) {
+    found.diagnosis.verdict = broken->verdict;
+    found.diagnosis.message = broken->sentence;
+    found.fired.insert(found.fired.begin(), *broken);
   }
-  found.diagnosis = verdict_of(steps, found, rule);
-  if (!baseline) found.diagnosis.message += "; no baseline: the fixed cost is not told from useful work";
+  for (const Fired& note : notes(input.job, input.checks, samples_per_rank)) {
+    found.diagnosis.message += "; " + note.verdict + ": " + note.sentence;
+    found.fired.push_back(note);
+  }
+  if (window.ready()) found.diagnosis.message += baseline_note(input.baseline);
   return found;
+}
+
+Findings diagnose(const DiagnosisWindow& window, const StragglerRule& limits,
+                  const std::optional<Baseline>& baseline) {
+  DiagnosisInput input;
+  input.limits = limits;
+  input.baseline = baseline;
+  return diagnose(window, input);
+}
+
+contract::WaterfallReport waterfall_report(const Waterfall& w, const std::optional<Baseline>& baseline) {
+  contract::WaterfallReport report;
+  report.ranks = static_cast<int>(w.ranks);
+  report.step_seconds = w.step_seconds;
+  report.residue_seconds = w.residue;
+  if (baseline) report.baseline = baseline->source == BaselineSource::kFitted ? "fitted" : "measured";
+  const auto add = [&](const char* name, double seconds, std::optional<double> ranks) {
+    report.terms.push_back({name, seconds, ranks});
+  };
+  if (!w.speedup) {
+    add("usefulAndFixed", w.useful_and_fixed, std::nullopt);
+    add("capacity", w.capacity, std::nullopt);
+    add("wait", w.wait, std::nullopt);
+    add("input", w.input, std::nullopt);
+    add("rest", w.rest, std::nullopt);
+    return report;
+  }
+  report.speedup = w.speedup->reached;
+  const double ranks_per_second = w.ranks / w.step_seconds;
+  add("useful", *w.useful, std::nullopt);
+  add("fixed", *w.fixed, w.speedup->fixed);
+  add("capacity", w.capacity, ranks_per_second * w.capacity);
+  add("wait", w.wait, ranks_per_second * w.wait);
+  add("input", w.input, w.speedup->input);
+  add("rest", w.rest, w.speedup->communication);
+  return report;
 }
 
 }  // namespace evenkeel::trainer

@@ -1,26 +1,27 @@
-// Why N ranks are not N times faster: measured steps in, verdict and numbers out. This version names a
-// Straggler; every other cause is Measuring, with the numbers beside it. Called for each report. Pure.
+// Why N ranks are not N times faster: measured steps and facts in, verdict, sentence and numbers out. Called
+// for each report. Pure.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "contract/report.h"
 #include "trainer/coordinator/diagnosis_window.h"
+#include "trainer/coordinator/rules.h"
+#include "trainer/coordinator/rules_facts.h"
 #include "trainer/coordinator/waterfall.h"
 
 namespace evenkeel::trainer {
 
-// Thresholds of the Straggler rule. Starting values, to be moved only together with the confusion matrix.
-struct StragglerRule {
-  double relative_below = 0.75;        // spec.balance.stragglerThreshold
-  double imbalance_above = 0.05;       // max / mean - 1 of own work
-  double loss_at_least = 0.10;         // of the step's time; less is not worth a name
-  double worst_share_at_least = 0.5;   // M_W
-  double worst_share_few_ranks = 0.8;  // the same for up to 3 ranks, where one is a large part of all
-  // Own work is added up over blocks of this length before the what-if, so that a rank that is throttled now
-  // and then counts by what it loses and not by how often: twice the period of the CPU quota.
-  double block_seconds = 0.2;
+// Everything that a verdict is made of. All but the window may stay empty.
+struct DiagnosisInput {
+  StragglerRule limits;
+  std::optional<Baseline> baseline;  // its source is said in the message
+  JobFacts job;
+  std::vector<RankFacts> ranks;  // by rank
+  EpochFacts epoch;
+  CheckFacts checks;
 };
 
 struct RankFinding {
@@ -28,16 +29,25 @@ struct RankFinding {
   double busy_seconds = 0;  // mean own work of a step
   double share = 0;         // of the samples in the window
   std::optional<double> relative_performance;
+  bool present = true;
 };
 
 struct Findings {
-  contract::Diagnosis diagnosis;
+  contract::Diagnosis diagnosis;  // without remedies: see remedies.h
   contract::Balance balance;
-  std::vector<RankFinding> ranks;      // empty: no window yet
+  std::vector<RankFinding> ranks;      // by rank; empty: no window yet
   std::optional<Waterfall> waterfall;  // as above
+  std::vector<Fired> fired;            // all rules that were asked and fired, the verdict's first: for events
 };
 
-Findings diagnose(const DiagnosisWindow& window, const StragglerRule& rule,
+Findings diagnose(const DiagnosisWindow& window, const DiagnosisInput& input);
+
+// The same of a job of which nothing else is known.
+Findings diagnose(const DiagnosisWindow& window, const StragglerRule& limits,
                   const std::optional<Baseline>& baseline);
+
+// For the report.
+contract::WaterfallReport waterfall_report(const Waterfall& waterfall,
+                                           const std::optional<Baseline>& baseline);
 
 }  // namespace evenkeel::trainer

@@ -61,15 +61,17 @@ TEST(Diagnosis, ten_short_steps_are_not_enough) {
   EXPECT_EQ(judge({step({10, 10, 10, 18}, 1)}, 60).diagnosis.verdict, "Straggler");
 }
 
-TEST(Diagnosis, equal_ranks_are_no_straggler) {
+TEST(Diagnosis, a_healthy_job_scales_fine) {
   const Findings found = judge({step({100, 101, 99, 100}, 10)});
-  EXPECT_EQ(found.diagnosis.verdict, "Measuring");
+  EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
   EXPECT_EQ(found.diagnosis.message.rfind("no straggler", 0), 0u) << found.diagnosis.message;
 }
 
 TEST(Diagnosis, a_slow_rank_that_costs_little_is_not_named) {
   // 0.6 of the others, but the step is nearly all communication.
-  EXPECT_EQ(judge({step({10, 10, 10, 17}, 200)}).diagnosis.verdict, "Measuring");
+  const Findings found = judge({step({10, 10, 10, 17}, 200)});
+  EXPECT_EQ(found.diagnosis.verdict, "CommunicationBound");
+  EXPECT_EQ(found.diagnosis.message.find("Straggler"), std::string::npos);
 }
 
 TEST(Diagnosis, ranks_that_take_turns_are_no_straggler) {
@@ -79,14 +81,20 @@ TEST(Diagnosis, ranks_that_take_turns_are_no_straggler) {
     own[slow] = 600;
     cycle.push_back(step(own, 10));
   }
-  EXPECT_EQ(judge(cycle).diagnosis.verdict, "Measuring");
+  EXPECT_EQ(judge(cycle).diagnosis.verdict, "VariableWork");
 }
 
 TEST(Diagnosis, a_rank_with_half_a_share_of_work_is_not_slow) {
   std::vector<StepWork> cycle{step({100, 100, 100, 50}, 10)};
   cycle[0].ranks[3].samples = 32;
-  const Findings found = judge(cycle);
-  EXPECT_EQ(found.diagnosis.verdict, "Measuring");
+  Findings found = judge(cycle);
+  EXPECT_EQ(found.diagnosis.verdict, "ImbalancedShards");
+  EXPECT_NE(found.diagnosis.message.find("1.14 times the mean number of samples"), std::string::npos)
+      << found.diagnosis.message;
+  DiagnosisInput input;
+  input.job.shares_by_speed = true;
+  found = diagnose(window_of(cycle, 20), input);
+  EXPECT_EQ(found.diagnosis.verdict, "VariableWork") << "shares that the balancer gave are no fault";
   EXPECT_NEAR(*found.ranks[3].relative_performance, 1, 1e-9);
 }
 
@@ -105,8 +113,9 @@ TEST(Diagnosis, the_slow_one_of_two_is_named) {
 
 TEST(Diagnosis, two_slow_ranks_are_both_mentioned) {
   const Findings found = judge({step({100, 100, 100, 100, 200, 200}, 10)});
-  EXPECT_EQ(found.diagnosis.verdict, "Measuring");
-  EXPECT_NE(found.diagnosis.message.find("rank 4, 5"), std::string::npos) << found.diagnosis.message;
+  EXPECT_EQ(found.diagnosis.verdict, "Straggler");
+  EXPECT_EQ(found.diagnosis.message.rfind("ranks 4, 5 run at 0.50 of the others", 0), 0u)
+      << found.diagnosis.message;
 }
 
 TEST(Diagnosis, one_rank_has_no_others) {
@@ -120,6 +129,213 @@ TEST(Diagnosis, a_baseline_gives_the_fixed_cost_and_the_efficiency) {
   EXPECT_NEAR(*found.diagnosis.losses.imbalance, 0.3, 1e-9);
   EXPECT_NEAR(*found.balance.scaling_efficiency, 2.5 / 4, 1e-9);
   EXPECT_EQ(found.diagnosis.message.find("no baseline"), std::string::npos);
+}
+
+constexpr Baseline kBaseline{64, 0.096, 0.002, 0.100, BaselineSource::kMeasured};
+
+// `n` samples and `compute_ms` by rank, 1 ms of input.
+StepWork shares(double total_ms, const Times& n, const Times& compute_ms, double input_ms) {
+  StepWork work;
+  for (std::size_t r = 0; r < n.size(); ++r) {
+    RankWork rank;
+    rank.samples = n[r];
+    rank.compute_seconds = compute_ms[r] / 1000;
+    rank.input_seconds = input_ms / 1000;
+    work.ranks.push_back(rank);
+  }
+  work.step_seconds = total_ms / 1000;
+  return work;
+}
+
+Findings with_facts(const StepWork& each, DiagnosisInput input) {
+  return diagnose(window_of({each}, 40), input);
+}
+
+TEST(Diagnosis, the_worked_examples) {
+  DiagnosisInput input;
+  input.baseline = kBaseline;
+  input.job.batch_rule = BatchRule::kGlobalKept;
+  // A: one of four at two thirds.
+  Findings found = with_facts(shares(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2), input);
+  EXPECT_EQ(found.diagnosis.verdict, "Straggler");
+  EXPECT_EQ(found.diagnosis.message, "rank 3 runs at 0.67 of the others; 22% of each step is waiting for it");
+  EXPECT_NEAR(*found.balance.scaling_efficiency, 2.5 / 4, 1e-9);
+  // A after its shares were moved: what is left is the network, and the rank is still known to be slow.
+  input.job.shares_by_speed = true;
+  found = with_facts(shares(121, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
+  EXPECT_EQ(found.diagnosis.verdict, "CommunicationBound");
+  EXPECT_NEAR(*found.ranks[3].relative_performance, 0.67, 0.01);
+  // B: the batch was kept.
+  found = with_facts(shares(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1), input);
+  EXPECT_EQ(found.diagnosis.verdict, "BatchNotScaled");
+  EXPECT_EQ(
+      found.diagnosis.message,
+      "the global batch of 64 was kept, so that a rank has 16 samples; 46% of each step does not shrink "
+      "with them; also CommunicationBound: 20% of each step is exposed communication");
+  const contract::WaterfallReport report = waterfall_report(*found.waterfall, input.baseline);
+  double ranks = *report.speedup;
+  for (const auto& term : report.terms) ranks += term.ranks.value_or(0);
+  EXPECT_NEAR(ranks, 4, 1e-9);
+}
+
+TEST(Diagnosis, a_fitted_baseline_is_said) {
+  DiagnosisInput input;
+  input.baseline = kBaseline;
+  input.baseline->source = BaselineSource::kFitted;
+  const Findings found = with_facts(shares(104, {64, 64}, {96, 96}, 2), input);
+  EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
+  EXPECT_NE(found.diagnosis.message.find("baseline fitted"), std::string::npos);
+}
+
+TEST(Diagnosis, communication_is_slow_or_small_by_the_measured_link) {
+  DiagnosisInput input;
+  input.job.gradient_bytes = 102.2e6;
+  input.job.bus_bytes_per_second = 1.25e9;  // 10 Gb/s: 143 ms for 8 ranks
+  const Times n(8, 64), c(8, 400);
+  EXPECT_NEAR(*ring_seconds(8, input.job), 0.143, 5e-4);
+  Findings found = with_facts(shares(402 + 150, n, c, 2), input);
+  EXPECT_EQ(found.fired.at(0).rule, "D09");
+  EXPECT_NE(found.diagnosis.message.find("Gb/s would allow"), std::string::npos) << found.diagnosis.message;
+  found = with_facts(shares(402 + 300, n, c, 2), input);
+  EXPECT_EQ(found.fired.at(0).rule, "D08");
+  EXPECT_NE(found.diagnosis.message.find("2.10 times what the measured link needs"), std::string::npos)
+      << found.diagnosis.message;
+  input.job.bus_bytes_per_second.reset();
+  found = with_facts(shares(402 + 300, n, c, 2), input);
+  EXPECT_EQ(found.diagnosis.verdict, "CommunicationBound");
+  EXPECT_EQ(found.fired.at(0).rule, "") << "unknown facts fire no rule";
+}
+
+TEST(Diagnosis, input_cores_devices_and_checkpoints) {
+  DiagnosisInput input;
+  const StepWork waits = shares(150, {64, 64, 64, 64}, {100, 100, 100, 100}, 45);
+  EXPECT_EQ(with_facts(waits, input).fired.at(0).rule, "D06");
+  input.ranks = std::vector<RankFacts>(4, RankFacts{2.0, 4, 0.4, "cpu"});
+  EXPECT_EQ(with_facts(waits, input).diagnosis.verdict, "CpuStarved");
+  for (RankFacts& rank : input.ranks) rank.threads = 2;
+  EXPECT_EQ(with_facts(waits, input).diagnosis.verdict, "InputBound");
+  const StepWork mixed = shares(160, {64, 64, 64, 64}, {100, 100, 150, 150}, 1);
+  input.ranks[2].device_model = input.ranks[3].device_model = "old";
+  EXPECT_EQ(with_facts(mixed, input).diagnosis.verdict, "HeterogeneousDevices");
+  input.job.checkpoint_share = 0.07;
+  EXPECT_EQ(with_facts(shares(104, {64, 64}, {100, 100}, 1), input).diagnosis.verdict, "CheckpointStall");
+  EXPECT_EQ(with_facts(mixed, input).diagnosis.verdict, "HeterogeneousDevices");
+}
+
+TEST(Diagnosis, a_rank_that_waits_for_its_disk) {
+  StepWork each = shares(160, {64, 64, 64, 64}, {100, 100, 100, 100}, 2);
+  each.ranks[1].input_seconds = 0.05;
+  const Findings found = with_facts(each, {});
+  EXPECT_EQ(found.diagnosis.verdict, "Straggler");
+  EXPECT_NE(found.diagnosis.message.find("look at its disk"), std::string::npos) << found.diagnosis.message;
+}
+
+TEST(Diagnosis, varying_work_is_told_by_its_units) {
+  std::vector<StepWork> cycle;
+  for (std::size_t most = 0; most < 4; ++most) {
+    StepWork each = shares(410, {8, 8, 8, 8}, {200, 200, 200, 200}, 1);
+    for (std::size_t r = 0; r < 4; ++r) each.ranks[r].work = r == most ? 2000 : 1000;
+    each.ranks[most].compute_seconds = 0.4;
+    cycle.push_back(each);
+  }
+  EXPECT_EQ(diagnose(window_of(cycle, 20), DiagnosisInput{}).fired.at(0).rule, "D11");
+}
+
+TEST(Diagnosis, correctness_wins_over_every_loss) {
+  const StepWork slow = shares(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2);
+  struct Row {
+    const char* verdict;
+    void (*inject)(DiagnosisInput&);
+  };
+  const Row rows[] = {
+      {"DuplicateData", [](DiagnosisInput& i) { i.epoch.ids_seen = 100, i.epoch.unique_ids = 97; }},
+      {"DuplicateData", [](DiagnosisInput& i) { i.epoch.equal_batches_in_a_row = 3; }},
+      {"MissingData",
+       [](DiagnosisInput& i) {
+         i.epoch.data_samples = 100, i.epoch.skipped_samples = 1, i.epoch.ids_seen = 98;
+       }},
+      {"UnevenSteps",
+       [](DiagnosisInput& i) {
+         i.checks.planned_steps = {10, 10, 9, 10};
+       }},
+      {"ParameterDrift",
+       [](DiagnosisInput& i) {
+         i.checks.parameter_difference = 1e-12, i.checks.parameters_before_step_one = true;
+       }},
+      {"ParameterDrift",
+       [](DiagnosisInput& i) {
+         i.checks.parameter_difference = 2e-6, i.checks.parameters_before_step_one = false;
+       }},
+      {"LossScaledByReplicas",
+       [](DiagnosisInput& i) {
+         i.checks.loss_ratio = 3.98, i.checks.planned_steps = {9, 9, 9, 9};
+       }},
+      {"EmptyBatchNaN",
+       [](DiagnosisInput& i) { i.checks.first_nonfinite_step_had_empty_or_partial_rank = true; }},
+      {"ReduceOverflow",
+       [](DiagnosisInput& i) {
+         i.checks.gradients_finite_before_reduction = true, i.checks.gradients_finite_after_reduction = false;
+       }},
+      {"SameOrder", [](DiagnosisInput& i) { i.epoch.order_hash = 7, i.epoch.last_order_hash = 7; }},
+  };
+  for (const Row& row : rows) {
+    DiagnosisInput input;
+    row.inject(input);
+    EXPECT_EQ(with_facts(slow, input).diagnosis.verdict, row.verdict);
+    EXPECT_EQ(diagnose(DiagnosisWindow(), input).diagnosis.verdict, row.verdict) << "without a window too";
+  }
+  DiagnosisInput fine;
+  fine.epoch = {100, 1, 99, 99, 0, 7, 8};
+  fine.checks.planned_steps = {9, 9};
+  fine.checks.parameter_difference = 5e-7;
+  fine.checks.parameters_before_step_one = false;
+  fine.checks.loss_ratio = 1.0;
+  EXPECT_EQ(with_facts(slow, fine).diagnosis.verdict, "Straggler");
+}
+
+TEST(Diagnosis, notes_stand_beside_the_verdict) {
+  DiagnosisInput input;
+  input.job.local_batch_norm = true;
+  input.job.sparse_bytes = 3e6;
+  input.job.dense_bytes = 1e6;
+  input.checks.updates_fell_by = 4;
+  input.checks.rate_rose_by = 1;
+  input.checks.steps = 400;
+  input.checks.skipped_steps = 30;
+  input.checks.shared_memory_bytes = 64e6;
+  input.checks.ranks_per_pod = 2;
+  input.checks.running_pods = 3;
+  input.checks.pending_pods = 1;
+  input.checks.pending_seconds = 130;
+  const Findings found = with_facts(shares(104, {8, 8}, {100, 100}, 1), input);
+  EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
+  for (const char* note : {"LearningRateMismatch", "SmallBatchNorm", "Fp16Overflow", "SharedMemorySmall",
+                           "GangIncomplete", "SparseReduce"}) {
+    EXPECT_NE(found.diagnosis.message.find(note), std::string::npos) << note;
+  }
+  EXPECT_EQ(found.fired.size(), 6u);
+}
+
+TEST(Diagnosis, a_rank_that_is_away_is_in_no_number) {
+  StepWork each = shares(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2);
+  each.ranks.insert(each.ranks.begin(), away());
+  const Findings found = with_facts(each, {});
+  EXPECT_EQ(found.balance.slowest_rank, 4);
+  EXPECT_FALSE(found.ranks[0].present);
+  EXPECT_FALSE(found.ranks[0].relative_performance);
+  EXPECT_EQ(found.diagnosis.message.rfind("rank 4 runs at 0.67", 0), 0u) << found.diagnosis.message;
+}
+
+TEST(DiagnosisWindow, another_group_begins_anew) {
+  DiagnosisWindow window = window_of({step({500, 500, 500}, 0)}, 15);
+  StepWork two = step({500, 500, 500}, 0);
+  two.ranks[1] = away();
+  window.add(two, false);
+  EXPECT_EQ(window.size(), 1);
+  window.restart();
+  EXPECT_EQ(window.size(), 0);
+  window.add(two, false);
+  EXPECT_EQ(window.size(), 1) << "the warm-up is not repeated";
 }
 
 TEST(DiagnosisWindow, leaves_out_warm_up_and_special_steps_and_forgets_old_ones) {

@@ -1,0 +1,106 @@
+#include "trainer/coordinator/signals.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace evenkeel::trainer {
+namespace {
+
+// Own work by rank, added up over consecutive steps that last `block_seconds` together.
+StepTimes blocks_of(std::span<const StepWork> steps, const std::vector<std::size_t>& present,
+                    double block_seconds) {
+  StepTimes blocks;
+  double lasted = block_seconds;  // the first step opens the first block
+  for (const StepWork& step : steps) {
+    if (lasted >= block_seconds) {
+      blocks.emplace_back(present.size(), 0.0);
+      lasted = 0;
+    }
+    for (std::size_t i = 0; i < present.size(); ++i) blocks.back()[i] += step.ranks[present[i]].own_seconds();
+    lasted += step.step_seconds;
+  }
+  if (blocks.size() > 1 && lasted < block_seconds)
+    blocks.pop_back();  // an unfinished block would weigh too much
+  return blocks;
+}
+
+std::optional<double> correlation(std::span<const StepWork> steps, const std::vector<std::size_t>& present) {
+  double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+  for (const StepWork& step : steps) {
+    for (const std::size_t r : present) {
+      const RankWork& rank = step.ranks[r];
+      if (rank.work <= 0) return std::nullopt;
+      const double t = rank.own_seconds();
+      ++n;
+      x += rank.work;
+      y += t;
+      xx += rank.work * rank.work;
+      yy += t * t;
+      xy += rank.work * t;
+    }
+  }
+  const double spread_x = xx / n - x / n * x / n, spread_y = yy / n - y / n * y / n;
+  if (n < 3 || spread_x <= 1e-12 * xx / n || spread_y <= 1e-12 * yy / n) return std::nullopt;
+  return (xy / n - x / n * y / n) / std::sqrt(spread_x * spread_y);
+}
+
+}  // namespace
+
+std::size_t Signals::slowest() const {
+  std::size_t slowest = 0;
+  for (std::size_t i = 1; i < relative.size(); ++i) {
+    if (relative[i].value_or(1e9) < relative[slowest].value_or(1e9)) slowest = i;
+  }
+  return slowest;
+}
+
+double Signals::slowest_relative() const {
+  return relative[slowest()].value_or(1);
+}
+
+std::optional<double> ring_seconds(double ranks, const JobFacts& job) {
+  if (!job.gradient_bytes || !job.bus_bytes_per_second || *job.bus_bytes_per_second <= 0 || ranks < 2)
+    return std::nullopt;
+  return 2 * (ranks - 1) * job.hop_seconds.value_or(0) +
+         2 * (ranks - 1) / ranks * *job.gradient_bytes / *job.bus_bytes_per_second;
+}
+
+Signals signals_of(std::span<const StepWork> steps, const JobFacts& job, double block_seconds) {
+  assert(!steps.empty());
+  Signals s;
+  s.present = present_ranks(steps.front());
+  const std::size_t ranks = s.present.size();
+  s.samples.assign(ranks, 0);
+  s.work = s.own = s.input = s.samples;
+  const double weight = 1.0 / static_cast<double>(steps.size());
+  for (const StepWork& step : steps) {
+    double slowest = 0;
+    for (std::size_t i = 0; i < ranks; ++i) {
+      const RankWork& rank = step.ranks[s.present[i]];
+      s.samples[i] += rank.samples * weight;
+      s.work[i] += rank.work * weight;
+      s.own[i] += rank.own_seconds() * weight;
+      s.input[i] += rank.input_seconds * weight;
+      s.compute_seconds += rank.compute_seconds * weight / static_cast<double>(ranks);
+      s.optimizer_seconds += rank.optimizer_seconds * weight / static_cast<double>(ranks);
+      slowest = std::max(slowest, rank.own_seconds());
+    }
+    s.step_seconds += step.step_seconds * weight;
+    s.net_seconds += (step.step_seconds - slowest) * weight;
+  }
+  s.relative = relative_performance(s.samples, s.own);
+  s.blocks = blocks_of(steps, s.present, block_seconds);
+  s.what = what_if(s.blocks);
+  s.imbalance = s.what.slowdown - 1;
+  if (s.step_seconds > 0) {
+    s.input_share = mean(s.input) / s.step_seconds;
+    s.net_share = s.net_seconds / s.step_seconds;
+  }
+  s.ring_seconds = ring_seconds(static_cast<double>(ranks), job);
+  if (s.ring_seconds && *s.ring_seconds > 0) s.rho = s.net_seconds / *s.ring_seconds;
+  s.work_correlation = correlation(steps, s.present);
+  return s;
+}
+
+}  // namespace evenkeel::trainer

@@ -1,0 +1,43 @@
+// What the rules look at, worked out once from the steps of a window. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trainer/coordinator/imbalance.h"
+#include "trainer/coordinator/rules_facts.h"
+#include "trainer/coordinator/waterfall.h"
+
+namespace evenkeel::trainer {
+
+// Vectors have one entry for each rank that takes part, in the order of `present`.
+struct Signals {
+  std::vector<std::size_t> present;
+  std::vector<double> samples, work, own, input;  // of a mean step; work 0: not counted
+  std::vector<std::optional<double>> relative;    // speed against the first quartile
+  double step_seconds = 0;
+  double compute_seconds = 0, optimizer_seconds = 0;  // means over ranks
+  double imbalance = 0;                               // mean over blocks of max / mean - 1
+  WhatIf what;                                        // over blocks
+  StepTimes blocks;
+  double input_share = 0;                  // f_in
+  double net_seconds = 0;                  // collective time of the last arriver
+  double net_share = 0;                    // f_net
+  std::optional<double> ring_seconds;      // what the ring would need at the measured speed
+  std::optional<double> rho;               // net over ring
+  std::optional<double> work_correlation;  // of own work and work units, over ranks and steps
+
+  std::size_t ranks() const { return present.size(); }
+  double mean_samples() const { return mean(samples); }
+  std::size_t slowest() const;  // index of the least relative speed
+  double slowest_relative() const;
+};
+
+// REQUIRES: at least one step; the same ranks, at least one, in each.
+Signals signals_of(std::span<const StepWork> steps, const JobFacts& job, double block_seconds);
+
+// Seconds of a ring all-reduce over `ranks`. Absent when bytes or speed are not known.
+std::optional<double> ring_seconds(double ranks, const JobFacts& job);
+
+}  // namespace evenkeel::trainer
