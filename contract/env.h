@@ -10,6 +10,9 @@ inline constexpr char kEnvKeyFile[] = "EVENKEEL_KEY_FILE";  // path of the job's
 inline constexpr char kEnvRole[] = "EVENKEEL_ROLE";         // worker | coordinator
 inline constexpr char kEnvRank[] = "EVENKEEL_RANK";         // worker: 0..ranks-1; coordinator: 0
 inline constexpr char kEnvIncarnation[] = "EVENKEEL_INCARNATION";
+// Coordinator of a scalable job: path of a file with the number of worker pods that are wanted now, in digits.
+// It changes while the job runs; without the variable the size is fixed.
+inline constexpr char kEnvWantedFile[] = "EVENKEEL_WANTED_FILE";
 inline constexpr char kEnvPodName[] = "EVENKEEL_POD_NAME";    // downward API
 inline constexpr char kEnvPodUid[] = "EVENKEEL_POD_UID";      // downward API
 inline constexpr char kEnvPodIp[] = "EVENKEEL_POD_IP";        // downward API: the only address that is bound

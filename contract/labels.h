@@ -21,11 +21,17 @@ inline constexpr char kLabelIncarnation[] = "training.evenkeel.dev/incarnation";
 // "true" on the pods that peers should resolve; taken off before a replacement is made.
 inline constexpr char kLabelCurrent[] = "training.evenkeel.dev/current";
 
+// On the coordinator's pod: the number of workers that are wanted now. Nobody reads it; a changed annotation
+// makes the kubelet look at the pod at once, and so bring the mounted number up to date.
+inline constexpr char kAnnotationWanted[] = "training.evenkeel.dev/wanted";
+
 // Inside a pod.
 inline constexpr char kContainerName[] = "trainer";
 inline constexpr char kMetricsPortName[] = "metrics";
 inline constexpr char kConfigMountPath[] = "/etc/evenkeel/config";
 inline constexpr char kConfigFile[] = "trainer.json";
+inline constexpr char kWantedMountPath[] = "/etc/evenkeel/wanted";
+inline constexpr char kWantedFile[] = "replicas";
 inline constexpr char kKeyMountPath[] = "/etc/evenkeel/key";
 inline constexpr char kKeyFile[] = "key";
 inline constexpr int kUserId = 65532;

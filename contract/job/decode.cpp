@@ -232,7 +232,7 @@ RestartSpec decode_restart(const Json& json) {
   using enum RestartAction;
   using P = std::pair<std::string_view, RestartAction>;
   RestartSpec out;
-  out.scope = string_at(json, "scope") == "Worker" ? RestartScope::kWorker : RestartScope::kJob;
+  out.scope = string_at(json, "scope") == "Job" ? RestartScope::kJob : RestartScope::kWorker;
   out.max_restarts = static_cast<int>(int_at(json, "maxRestarts", out.max_restarts));
   for (const Json& rule : child(json, "rules")) {
     const RestartAction action = one_of(
@@ -270,6 +270,7 @@ void decode_operations(const Json& json, TrainingJobSpec* out) {
   out->tune_mode = one_of(child(json, "tune"), "mode",
                           names_of<TuneMode>(Tune{"Off", TuneMode::kOff}, Tune{"Advise", TuneMode::kAdvise},
                                              Tune{"Apply", TuneMode::kApply}));
+  out->max_global_batch = int_at(child(json, "tune"), "maxGlobalBatch");
   out->restart = decode_restart(child(json, "restart"));
   out->start_deadline_seconds = int_at(child(json, "deadlines"), "startSeconds");
   out->active_deadline_seconds = int_at(child(json, "deadlines"), "activeSeconds");

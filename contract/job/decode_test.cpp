@@ -16,6 +16,7 @@ TEST(Decode, a_short_manifest_becomes_a_job_with_every_default) {
   EXPECT_EQ(spec.managed_by, kDefaultManagedBy);
   EXPECT_EQ(spec.strategy.type, StrategyType::kMultiWorkerMirrored);
   EXPECT_EQ(spec.workers.replicas, 4);
+  EXPECT_FALSE(spec.workers.scalable());
   EXPECT_EQ(spec.ranks(), 4);
   EXPECT_EQ(spec.global_batch(), 256);
   EXPECT_EQ(spec.dataset.train_split, "train");
@@ -26,9 +27,9 @@ TEST(Decode, a_short_manifest_becomes_a_job_with_every_default) {
   EXPECT_DOUBLE_EQ(spec.training.optimizer.learning_rate, 0.1);
   EXPECT_DOUBLE_EQ(spec.training.optimizer.momentum, 0.9);
   EXPECT_EQ(spec.training.evaluate_every, 1);
-  EXPECT_EQ(spec.balance_mode, BalanceMode::kObserve);
-  EXPECT_EQ(spec.tune_mode, TuneMode::kOff);
-  EXPECT_EQ(spec.restart.scope, RestartScope::kJob);
+  EXPECT_EQ(spec.balance_mode, BalanceMode::kRebalance);
+  EXPECT_EQ(spec.tune_mode, TuneMode::kAdvise);
+  EXPECT_EQ(spec.restart.scope, RestartScope::kWorker);
   EXPECT_EQ(spec.restart.max_restarts, 10);
   ASSERT_EQ(spec.restart.rules.size(), 2u);
   EXPECT_EQ(spec.restart.rules[0].on_exit_codes, (std::vector<int>{64, 65, 69, 76, 78}));
@@ -65,6 +66,9 @@ TEST(Decode, what_the_manifest_says_is_what_the_value_holds) {
                       {"learningRate", {{"scaling", "Sqrt"}}},
                       {"scaling", "Strong"},
                       {"seed", 5}};
+  spec["workers"]["minReplicas"] = 2;
+  spec["workers"]["maxReplicas"] = 6;
+  spec["tune"] = {{"mode", "Off"}, {"maxGlobalBatch", 512}};
   spec["cleanup"] = {{"podPolicy", "All"}, {"ttlSecondsAfterFinished", 60}};
   spec["checkpoint"] = {{"path", "/ckpt"}, {"everySteps", 10}};
   auto job = decode_job(object);
@@ -90,6 +94,11 @@ TEST(Decode, what_the_manifest_says_is_what_the_value_holds) {
   EXPECT_EQ(value.training.optimizer.convention, OptimizerConvention::kKeras);
   EXPECT_EQ(value.training.learning_rate_scaling, LearningRateScaling::kSqrt);
   EXPECT_EQ(value.training.scaling, Scaling::kStrong);
+  EXPECT_EQ(value.workers.min_replicas, 2);
+  EXPECT_EQ(value.workers.most(), 6);
+  EXPECT_TRUE(value.workers.scalable());
+  EXPECT_EQ(value.tune_mode, TuneMode::kOff);
+  EXPECT_EQ(value.max_global_batch, 512);
   EXPECT_EQ(value.pod_policy, PodCleanPolicy::kAll);
   EXPECT_EQ(*value.ttl_seconds_after_finished, 60);
   EXPECT_EQ(value.checkpoint.every_steps, 10);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -20,8 +21,21 @@ inline constexpr int kMaxJobNameLength = 49;
 std::string pod_name(const std::string& job, Role role, int rank, std::int64_t incarnation);
 // <job>-<role>-<rank>: stable over incarnations, resolves under the job's Service.
 std::string host_name(const std::string& job, Role role, int rank);
+// What a pod's name says of it, without the job: "worker-2-7".
+struct PodIdentity {
+  Role role = Role::kWorker;
+  int rank = 0;
+  std::int64_t incarnation = 0;
+  bool operator==(const PodIdentity&) const = default;
+};
+std::string identity_text(const PodIdentity& identity);
+std::optional<PodIdentity> parse_identity(const std::string& text);
+// Nothing if the name is not one of this job's pods.
+std::optional<PodIdentity> parse_pod_name(const std::string& job, const std::string& name);
+
 std::string service_name(const std::string& job);                           // <job>
 std::string config_map_name(const std::string& job, std::int64_t attempt);  // <job>-config-<attempt>
+std::string wanted_map_name(const std::string& job, std::int64_t attempt);  // <job>-wanted-<attempt>
 std::string secret_name(const std::string& job,
                         const std::string& job_uid);  // <job>-key-<first 8 of the UID>
 // <hostname>.<service>.<namespace>.svc

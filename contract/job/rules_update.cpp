@@ -1,6 +1,6 @@
 // What of a spec may change, and when. Transition rules sit at the spec, because rules below lists may not
-// look back. Free at any time: suspend, restart (but for its silence limit, which the trainer knows),
-// deadlines, cleanup.
+// look back. Free at any time: suspend, restart (but for its scope and its silence limit, which the trainer
+// knows), deadlines, cleanup, and the size of a scalable job.
 #include <string>
 #include <string_view>
 
@@ -18,11 +18,13 @@ constexpr const char* kNever[] = {"strategy",        "model",          "dataset.
 // What a new attempt reads again.
 constexpr const char* kWhileSuspended[] = {"workers.image",     "workers.resources",
                                            "workers.overrides", "workers.podOptions",
+                                           "workers.minReplicas", "workers.maxReplicas",
                                            "coordinator",       "dataset.path",
                                            "dataset.volume",    "dataset.onBadRecord",
                                            "training",          "scheduling",
                                            "checkpoint",        "balance",
-                                           "metrics",           "restart.failureDetectionSeconds"};
+                                           "tune",              "metrics",
+                                           "restart.scope",     "restart.failureDetectionSeconds"};
 
 const Json* find(const Json& value, std::string_view path) {
   const auto dot = path.find('.');
@@ -83,13 +85,30 @@ FieldRule while_suspended_rule(const std::string& path) {
       .field_path = "." + path};
 }
 
+// Without maxReplicas it may shrink only. That the new size lies in the range is asked of every spec.
+bool scales_while_it_runs(const Json& self, const Json& old_self) {
+  const Json* now = find(self, "workers.replicas");
+  const Json* before = find(old_self, "workers.replicas");
+  if (find(self, "workers.minReplicas") == nullptr || now == nullptr || before == nullptr) return false;
+  return find(self, "workers.maxReplicas") != nullptr || *now <= *before;
+}
+
 FieldRule fixed_size_rule() {
   const std::string path = "workers.replicas";
-  FieldRule rule = while_suspended_rule(path);
-  rule.message =
-      "workers.replicas: a running job has a fixed size; suspend it first (suspend: true), or in the same "
-      "request";
-  return rule;
+  return {.cel = kSuspendedCel + ("(" + unchanged(path) + ")") +
+                 " || (has(self.workers) && has(self.workers.minReplicas) && has(self.workers.replicas) && "
+                 "(has(self.workers.maxReplicas) || has(oldSelf.workers) && has(oldSelf.workers.replicas) && "
+                 "self.workers.replicas <= oldSelf.workers.replicas))",
+          .message =
+              "workers.replicas: a running job has a fixed size unless minReplicas (to grow also "
+              "maxReplicas) is set; suspend it first (suspend: true), or in the same request",
+          .holds =
+              [path](const Json& self, const Json& old_self) {
+                return suspended_before_or_after(self, old_self) || same_at(self, old_self, path) ||
+                       scales_while_it_runs(self, old_self);
+              },
+          .transition = true,
+          .field_path = "." + path};
 }
 
 }  // namespace

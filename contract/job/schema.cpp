@@ -23,15 +23,19 @@ bool pod_local(const Json& volume) {
 FieldRule shared_checkpoint_rule() {
   return {.cel =
               "!has(self.checkpoint) || !has(self.checkpoint.volume) || !has(self.workers) || "
-              "!has(self.workers.replicas) || self.workers.replicas == 1 || "
+              "!has(self.workers.replicas) || (self.workers.replicas == 1 && "
+              "(!has(self.workers.maxReplicas) || self.workers.maxReplicas == 1)) || "
               "!(has(self.checkpoint.volume.emptyDir) || has(self.checkpoint.volume.ephemeral))",
           .message =
-              "checkpoint.volume: with {workers.replicas} workers emptyDir and ephemeral are a different "
+              "checkpoint.volume: with more than one worker emptyDir and ephemeral are a different "
               "folder in every pod; "
               "use a persistentVolumeClaim that all can mount",
           .holds =
               [](const Json& self, const Json&) {
-                return base::int_at(base::child(self, "workers"), "replicas") == 1 ||
+                const Json& workers = base::child(self, "workers");
+                const bool alone =
+                    base::int_at(workers, "replicas") == 1 && base::int_at(workers, "maxReplicas", 1) == 1;
+                return alone ||
                        !pod_local(base::at_path(self, {"checkpoint", "volume"}));
               },
           .field_path = ".checkpoint.volume"};
@@ -48,6 +52,21 @@ FieldRule separate_paths_rule() {
                 return !self.contains("checkpoint") || self["checkpoint"]["path"] != self["dataset"]["path"];
               },
           .field_path = ".checkpoint.path"};
+}
+
+FieldRule scalable_scope_rule() {
+  return {.cel =
+              "!has(self.workers) || !has(self.workers.minReplicas) || !has(self.restart) || "
+              "!has(self.restart.scope) || self.restart.scope == 'Worker'",
+          .message =
+              "restart.scope {restart.scope} has all pods start together, so workers.minReplicas has no use; "
+              "take Worker, or leave minReplicas out",
+          .holds =
+              [](const Json& self, const Json&) {
+                return !base::child(self, "workers").contains("minReplicas") ||
+                       base::string_at(base::child(self, "restart"), "scope", "Worker") == "Worker";
+              },
+          .field_path = ".restart.scope"};
 }
 
 Field make_spec() {
@@ -74,6 +93,7 @@ Field make_spec() {
       .required()
       .rule(shared_checkpoint_rule())
       .rule(separate_paths_rule())
+      .rule(scalable_scope_rule())
       .rules(update_rules());
 }
 

@@ -12,10 +12,11 @@ Field balance_field() {
                        .holds = [](const Json& self, const Json&) { return self.get<double>() > 0; }};
   return group(
       "balance", "What is done about unequal ranks.",
-      {choice("mode", "Observe measures and names slow ranks; Off measures without naming them.",
+      {choice("mode",
+              "Rebalance gives slow ranks less work; Observe only names them; Off measures without naming "
+              "them.",
               {"Off", "Observe", "Rebalance"})
-           .defaults("Observe")
-           .only({"Off", "Observe"}),
+           .defaults("Rebalance"),
        number("stragglerThreshold",
               "Relative performance below which a rank counts as a straggler; 1 is the speed of the others.")
            .range(0, 1)
@@ -26,11 +27,14 @@ Field balance_field() {
 Field tune_field() {
   return group(
       "tune", "What is done to make N ranks N times faster.",
-      {choice("mode", "Off tries no remedies.", {"Off", "Advise", "Apply"}).defaults("Off").only({"Off"}),
+      {choice("mode",
+              "Advise prices every remedy and changes nothing; Off does not price them; Apply takes the best.",
+              {"Off", "Advise", "Apply"})
+           .defaults("Advise")
+           .only({"Advise", "Off"}),
        integer("maxGlobalBatch", "Largest global batch that a remedy may choose; 0 leaves the batch alone.",
                0, 16777216)
-           .defaults(0)
-           .only({0})});
+           .defaults(0)});
 }
 
 Field restart_rules_field() {
@@ -64,8 +68,11 @@ Field restart_rules_field() {
 Field restart_field() {
   return group(
       "restart", "What follows a failure.",
-      {choice("scope", "Job restarts all pods from the newest checkpoint.", {"Worker", "Job"})
-           .defaults("Job"),
+      {choice("scope",
+              "Worker replaces the failed pod alone while the others go on; Job restarts all pods from the "
+              "newest checkpoint.",
+              {"Worker", "Job"})
+           .defaults("Worker"),
        integer("maxRestarts",
                "Incidents after which the job fails; one incident is one restart, however many pods it takes "
                "down.",

@@ -35,6 +35,18 @@ Field restarts_field() {
        time("nextRetryTime", "When the next attempt begins; absent if none is waiting.")});
 }
 
+Field pods_field() {
+  return object(
+      "pods", "The operator's own book of an attempt with restart.scope Worker; for it alone.",
+      {count("wanted", "Workers that the attempt has pods for."),
+       count("made", "Ranks below this have had their pod."),
+       count("incarnation", "Incarnation of the pods of the ranks from made on."),
+       array("replacing", "Pods of the open incident that are still to be made, e.g. worker-2-7.",
+             words("", "Role, rank and incarnation.")),
+       array("replaced", "Pods of the open incident that have been made.",
+             words("", "Role, rank and incarnation."))});
+}
+
 Field workers_field() {
   return object(
       "workers", "Worker pods by state.",
@@ -135,6 +147,7 @@ Field make_status() {
        count("attempt",
              "Raised on every job-level restart and resume; pods of an older attempt are fenced off."),
        count("incarnation", "Raised before any pod is replaced; part of the pod's name."), restarts_field(),
+       pods_field(),
        time("startTime", "When the job was first accepted."), time("completionTime", "When the job ended."),
        workers_field(), progress_field(), time_field(),
        object("balance", "How evenly the ranks work.",

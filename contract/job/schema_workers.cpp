@@ -39,32 +39,48 @@ FieldRule min_max_rule() {
       .field_path = ".minReplicas"};
 }
 
-FieldRule not_elastic_rule() {
+FieldRule replicas_in_range_rule() {
   return {.cel =
-              "!has(self.replicas) || (!has(self.minReplicas) || self.minReplicas == self.replicas) && "
-              "(!has(self.maxReplicas) || self.maxReplicas == self.replicas)",
+              "!has(self.replicas) || (!has(self.minReplicas) || self.minReplicas <= self.replicas) && "
+              "(!has(self.maxReplicas) || self.replicas <= self.maxReplicas)",
+          .message = "replicas {replicas} must lie between minReplicas and maxReplicas, where these are given",
+          .holds =
+              [](const Json& self, const Json&) {
+                return (!self.contains("minReplicas") || self["minReplicas"] <= self["replicas"]) &&
+                       (!self.contains("maxReplicas") || self["replicas"] <= self["maxReplicas"]);
+              },
+          .field_path = ".replicas"};
+}
+
+// minReplicas alone says whether a job is scalable, so that one field answers it.
+FieldRule max_needs_min_rule() {
+  return {.cel =
+              "!has(self.maxReplicas) || has(self.minReplicas) || !has(self.replicas) || "
+              "self.maxReplicas <= self.replicas",
           .message =
-              "minReplicas and maxReplicas other than replicas ({replicas}) make an elastic job, which is "
-              "not built in this "
-              "version; leave both out",
-          .holds = [](const Json& self, const Json&) {
-            return (!self.contains("minReplicas") || self["minReplicas"] == self["replicas"]) &&
-                   (!self.contains("maxReplicas") || self["maxReplicas"] == self["replicas"]);
-          }};
+              "maxReplicas {maxReplicas} does not make a job scalable by itself; give minReplicas too, or "
+              "leave it out",
+          .holds =
+              [](const Json& self, const Json&) {
+                return !self.contains("maxReplicas") || self.contains("minReplicas") ||
+                       self["maxReplicas"] <= self["replicas"];
+              },
+          .field_path = ".maxReplicas"};
 }
 
 FieldRule overrides_in_range_rule() {
   return {.cel =
               "!has(self.overrides) || !has(self.replicas) || self.overrides.all(o, !has(o.replicas) || "
-              "o.replicas.all(r, r < self.replicas))",
+              "o.replicas.all(r, r < (has(self.maxReplicas) ? self.maxReplicas : self.replicas)))",
           .message =
-              "overrides: every index in replicas must be below workers.replicas ({replicas}); the first "
-              "replica is 0",
+              "overrides: every index in replicas must be below maxReplicas, or without it below "
+              "workers.replicas ({replicas}); the first replica is 0",
           .holds =
               [](const Json& self, const Json&) {
+                const Json& most = self[self.contains("maxReplicas") ? "maxReplicas" : "replicas"];
                 for (const Json& item : base::child(self, "overrides")) {
                   for (const Json& rank : base::child(item, "replicas")) {
-                    if (rank >= self["replicas"]) return false;
+                    if (rank >= most) return false;
                   }
                 }
                 return true;
@@ -146,13 +162,13 @@ Field strategy_field() {
 Field workers_field() {
   return object(
              "workers", "The pods that train.",
-             {integer("replicas", "Number of worker pods, 1 to 4096; may change while the job is suspended.",
+             {integer("replicas", "Number of worker pods, 1 to 4096; may change while the job is suspended, with minReplicas at any time.",
                       1, kMaxReplicas)
                   .required(),
               integer("minReplicas",
-                      "Fewest workers that an elastic job goes on with; absent for a job of fixed size.", 1,
+                      "Fewest workers that a scalable job trains with; absent for a job of fixed size.", 1,
                       kMaxReplicas),
-              integer("maxReplicas", "Most workers that an elastic job grows to; replicas where absent.", 1,
+              integer("maxReplicas", "Most workers that a scalable job may be given; replicas where absent.", 1,
                       kMaxReplicas),
               integer("devicesPerReplica", "Ranks in each worker pod, one per device.", 1, 64)
                   .defaults(1)
@@ -171,7 +187,8 @@ Field workers_field() {
               resources_field("each worker"), overrides_field(), pod_options_field("each worker")})
       .required()
       .rule(min_max_rule())
-      .rule(not_elastic_rule())
+      .rule(replicas_in_range_rule())
+      .rule(max_needs_min_rule())
       .rule(overrides_in_range_rule())
       .rule(overrides_once_rule());
 }

@@ -61,6 +61,10 @@ struct WorkersSpec {
   std::vector<std::string> args;
   PodShape shape;
   std::vector<WorkerOverride> overrides;
+
+  bool scalable() const { return min_replicas.has_value(); }
+  // The most that this job may come to have while it runs.
+  int most() const { return max_replicas.value_or(replicas); }
 };
 
 // One layer of `model.layers`; members that a type does not use keep their defaults. Lists of sizes are as
@@ -167,7 +171,7 @@ struct RestartRule {
 };
 
 struct RestartSpec {
-  RestartScope scope = RestartScope::kJob;
+  RestartScope scope = RestartScope::kWorker;
   int max_restarts = 10;
   std::vector<RestartRule> rules;
   int failure_detection_seconds = 10;
@@ -191,9 +195,10 @@ struct TrainingJobSpec {
   ModelSpec model;
   DatasetSpec dataset;
   TrainingSpec training;
-  BalanceMode balance_mode = BalanceMode::kObserve;
+  BalanceMode balance_mode = BalanceMode::kRebalance;
   double straggler_threshold = 0.75;
-  TuneMode tune_mode = TuneMode::kOff;
+  TuneMode tune_mode = TuneMode::kAdvise;
+  std::int64_t max_global_batch = 0;  // that a remedy may choose; 0: the batch is left alone
   RestartSpec restart;
   std::int64_t start_deadline_seconds = 0;   // 0 = none
   std::int64_t active_deadline_seconds = 0;  // 0 = none

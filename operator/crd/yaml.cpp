@@ -10,7 +10,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxFlow = 100;  // a line that still reads well
+constexpr std::size_t kMaxFlow = 120;  // a line that still reads well
 
 // Words that some YAML reader takes for something else than text, whatever their case (Off is false in
 // YAML 1.1).

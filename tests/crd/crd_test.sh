@@ -190,7 +190,7 @@ while IFS=$'\t' read -r file path reason; do
   esac
 done <"$dir/corpus"
 [ $((passed + failed)) -ge 240 ] || bad "only $((passed + failed)) manifests were judged"
-check "explain of a field" wait_for 20 explains tjob.spec.balance.mode "Default: Observe."
+check "explain of a field" wait_for 20 explains tjob.spec.balance.mode "Default: Rebalance."
 check "explain of a group" explains tjob.spec.balance "What is done about unequal ranks."
 check "explain of a status field" explains tjob.status.workers.readyText "e.g. 3/4"
 judge_status_and_scale
