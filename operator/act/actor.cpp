@@ -31,6 +31,18 @@ std::string key_of(const Request& request) {
   return request.kind + "/" + request.name;
 }
 
+const char* verb_name(Verb verb) {
+  switch (verb) {
+    case Verb::kCreate:
+      return "create";
+    case Verb::kPatch:
+      return "patch";
+    case Verb::kDelete:
+      return "delete";
+  }
+  return "";
+}
+
 std::string holder(const Json& object) {
   for (const Json& owner : base::at_path(object, {"metadata", "ownerReferences"}))
     if (base::bool_at(owner, "controller"))
@@ -95,9 +107,10 @@ ActReport Actor::carry_out(const JobRef& job, const Decision& decision, JobMemor
   drop_notes_of_others(decision, memory);
   const std::int64_t attempt = base::int_at(decision.status ? *decision.status : job.status, "attempt");
   for (const Request& request : decision.requests) {
-    ActReport one =
-        request.verb == Verb::kCreate ? create(job, request, attempt, memory) : remove(job, request);
-    base::log_info(request.verb == Verb::kCreate ? "create" : "delete",
+    ActReport one = request.verb == Verb::kCreate  ? create(job, request, attempt, memory)
+                    : request.verb == Verb::kPatch ? patch(job, request)
+                                                   : remove(job, request);
+    base::log_info(verb_name(request.verb),
                    {{"namespace", job.name_space},
                     {"trainingjob", job.name},
                     {"kind", request.kind},
@@ -217,6 +230,21 @@ ActReport Actor::already_exists(const JobRef& job, const Request& request, JobMe
   count(request.kind, "create", false);
   const std::string who = holder(reply.object) + (terminating(reply.object) ? " (terminating)" : "");
   return noted(memory.name_conflicts, key_of(request), who, key_of(request) + " is held by " + who);
+}
+
+ActReport Actor::patch(const JobRef& job, const Request& request) {
+  const Resource* resource = resource_of_kind(request.kind);
+  if (!resource || request.uid.empty())
+    return retry("a decision patches " + key_of(request) + " without kind or UID");
+  Json body = request.body;
+  body["metadata"]["uid"] = request.uid;  // a namesake answers 409
+  const ApiReply reply = client_.merge_patch(*resource, job.name_space, request.name, body);
+  const bool done = reply.ok() || reply.code == ApiCode::kNotFound;
+  count(request.kind, "patch", done);
+  if (done) return {};
+  if (reply.code == ApiCode::kConflict)
+    return {ActCode::kConflict, "patching " + key_of(request) + ": " + reply.message, {}, false};
+  return retry("patching " + key_of(request) + ": " + reply.message, reply.retry_after);
 }
 
 ActReport Actor::remove(const JobRef& job, const Request& request) {

@@ -54,6 +54,7 @@ class Actor {
   ActReport patch_status(const JobRef& job, const Json& status, ApiCode& code);
   ActReport create(const JobRef& job, const Request& request, std::int64_t attempt, JobMemory& memory);
   ActReport already_exists(const JobRef& job, const Request& request, JobMemory& memory);
+  ActReport patch(const JobRef& job, const Request& request);
   ActReport remove(const JobRef& job, const Request& request);
   void expect_created(const JobRef& job, const std::string& kind, const std::string& uid);
   void expect_deleted(const JobRef& job, const std::string& kind, const std::string& uid);

@@ -97,6 +97,32 @@ TEST_F(ActorTest, writes_nothing_when_nothing_differs) {
   EXPECT_EQ(server.writes(), writes);
 }
 
+TEST_F(ActorTest, a_patch_is_for_one_uid_and_a_pod_that_is_gone_needs_none) {
+  server.put("pods", child("t-worker-0-1"));
+  Json& pod = server.objects.at("pods/a/t-worker-0-1");
+  pod["metadata"]["labels"]["training.evenkeel.dev/current"] = "true";
+  Request hide;
+  hide.verb = Verb::kPatch;
+  hide.kind = "Pod";
+  hide.name = "t-worker-0-1";
+  hide.body["metadata"]["labels"]["training.evenkeel.dev/current"] = nullptr;
+  hide.uid = "another";
+  Decision decision;
+  decision.requests = {hide, create("Pod", "t-worker-0-2")};
+  EXPECT_EQ(act(decision).code, ActCode::kConflict);
+  EXPECT_EQ(server.names("pods").size(), 1u);
+  decision.requests[0].uid = pod["metadata"]["uid"].get<std::string>();
+  EXPECT_EQ(act(decision).code, ActCode::kDone);
+  const Json& labels = server.objects.at("pods/a/t-worker-0-1")["metadata"]["labels"];
+  EXPECT_FALSE(labels.contains("training.evenkeel.dev/current"));
+  EXPECT_TRUE(labels.contains("training.evenkeel.dev/job-uid"));
+  decision.requests = {hide};
+  decision.requests[0].name = "t-worker-9-1";
+  EXPECT_EQ(act(decision).code, ActCode::kDone);
+  decision.requests[0].uid = "";
+  EXPECT_EQ(act(decision).code, ActCode::kRetry);
+}
+
 TEST_F(ActorTest, the_first_failure_ends_the_list) {
   server.intercept = [](const HttpCall& call) -> std::optional<HttpReply> {
     if (call.method == "POST" && call.body.find("\"p1\"") != std::string::npos)

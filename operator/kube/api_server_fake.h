@@ -152,7 +152,9 @@ class FakeApiServer {
     if (wanted.contains("resourceVersion") && wanted["resourceVersion"] != metadata["resourceVersion"])
       return status(409, "Conflict");
     if (wanted.contains("uid") && wanted["uid"] != metadata["uid"]) return status(409, "Conflict");
-    body.erase("metadata");
+    for (const char* member : {"uid", "resourceVersion"}) {
+      if (body.contains("metadata")) body["metadata"].erase(member);
+    }
     Json object = found->second;
     object.merge_patch(body);
     return object_reply(200, put(target.plural, object));

@@ -22,7 +22,9 @@ void add_own(std::vector<EnvironmentVariable>& env, const JobPlan& plan, const P
   env.push_back({contract::kEnvKeyFile, path_in(contract::kKeyMountPath, contract::kKeyFile), ""});
   env.push_back({contract::kEnvRole, contract::role_name(pod.role), ""});
   env.push_back({contract::kEnvRank, std::to_string(rank), ""});
-  env.push_back({contract::kEnvIncarnation, std::to_string(plan.incarnation), ""});
+  env.push_back({contract::kEnvIncarnation, std::to_string(pod.incarnation), ""});
+  if (pod.role == Role::kCoordinator && !plan.wanted_map.empty())
+    env.push_back({contract::kEnvWantedFile, path_in(contract::kWantedMountPath, contract::kWantedFile), ""});
   env.push_back({contract::kEnvPodName, "", "metadata.name"});
   env.push_back({contract::kEnvPodUid, "", "metadata.uid"});
   env.push_back({contract::kEnvPodIp, "", "status.podIP"});

@@ -7,16 +7,6 @@ namespace {
 
 using contract::Role;
 
-PodPlan plan_pod(const contract::ObjectMeta& meta, Role role, int rank, std::int64_t incarnation) {
-  PodPlan pod;
-  pod.role = role;
-  pod.rank = rank;
-  pod.name = contract::pod_name(meta.name, role, rank, incarnation);
-  pod.host_name = contract::host_name(meta.name, role, rank);
-  pod.address = contract::dns_name(meta.name, meta.name_space, role, rank);
-  return pod;
-}
-
 contract::TrainerConfig plan_config(const contract::TrainingJob& job, std::int64_t attempt,
                                     std::int64_t incarnation) {
   contract::TrainerConfig config;
@@ -35,20 +25,38 @@ contract::TrainerConfig plan_config(const contract::TrainingJob& job, std::int64
 
 }  // namespace
 
+PodPlan plan_pod(const contract::ObjectMeta& meta, Role role, int rank, std::int64_t incarnation) {
+  PodPlan pod;
+  pod.role = role;
+  pod.rank = rank;
+  pod.incarnation = incarnation;
+  pod.name = contract::pod_name(meta.name, role, rank, incarnation);
+  pod.host_name = contract::host_name(meta.name, role, rank);
+  pod.address = contract::dns_name(meta.name, meta.name_space, role, rank);
+  return pod;
+}
+
 JobPlan make_plan(const contract::TrainingJob& job, std::int64_t attempt, std::int64_t incarnation) {
+  std::vector<PodPlan> pods{plan_pod(job.meta, Role::kCoordinator, 0, incarnation)};
+  for (int rank = 0; rank < job.spec.workers.replicas; ++rank) {
+    pods.push_back(plan_pod(job.meta, Role::kWorker, rank, incarnation));
+  }
+  return make_plan(job, attempt, std::move(pods));
+}
+
+JobPlan make_plan(const contract::TrainingJob& job, std::int64_t attempt, std::vector<PodPlan> pods) {
   JobPlan plan;
   plan.attempt = attempt;
-  plan.incarnation = incarnation;
-  plan.ranks = job.spec.ranks();
+  plan.incarnation = pods.front().incarnation;
+  plan.workers = static_cast<int>(pods.size()) - 1;
+  plan.ranks = plan.workers * job.spec.workers.devices_per_replica;
   plan.ranks_per_pod = job.spec.workers.devices_per_replica;
   plan.service = contract::service_name(job.meta.name);
   plan.config_map = contract::config_map_name(job.meta.name, attempt);
+  if (job.spec.workers.scalable()) plan.wanted_map = contract::wanted_map_name(job.meta.name, attempt);
   plan.secret = contract::secret_name(job.meta.name, job.meta.uid);
-  plan.config = plan_config(job, attempt, incarnation);
-  plan.pods.push_back(plan_pod(job.meta, Role::kCoordinator, 0, incarnation));
-  for (int rank = 0; rank < job.spec.workers.replicas; ++rank) {
-    plan.pods.push_back(plan_pod(job.meta, Role::kWorker, rank, incarnation));
-  }
+  plan.config = plan_config(job, attempt, plan.incarnation);
+  plan.pods = std::move(pods);
   return plan;
 }
 

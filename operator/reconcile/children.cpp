@@ -53,6 +53,7 @@ void read_labels(Pod& pod, const Json& labels) {
       static_cast<int>(std::min<std::int64_t>(number_label(labels, contract::kLabelRank, -1), 1 << 20));
   const auto role = contract::parse_role(base::string_at(labels, contract::kLabelRole));
   if (role.ok()) pod.role = *role;
+  pod.in_dns = base::string_at(labels, contract::kLabelCurrent) == "true";
 }
 
 void read_container(Pod& pod, const Json& status) {
@@ -84,6 +85,13 @@ std::optional<WallTimeValue> Pod::deletion_asked() const {
   return *deletion_time - std::chrono::seconds(deletion_grace_seconds);
 }
 
+std::vector<Pod> Children::all_pods() const {
+  std::vector<Pod> all = current;
+  all.insert(all.end(), retired.begin(), retired.end());
+  all.insert(all.end(), older.begin(), older.end());
+  return all;
+}
+
 Pod read_pod(const Json& object) {
   const Json& metadata = base::child(object, "metadata");
   const Json& status = base::child(object, "status");
@@ -93,6 +101,7 @@ Pod read_pod(const Json& object) {
   pod.uid = base::string_at(metadata, "uid");
   pod.node = base::string_at(base::child(object, "spec"), "nodeName");
   read_labels(pod, base::child(metadata, "labels"));
+  pod.wanted_hint = base::string_at(base::child(metadata, "annotations"), contract::kAnnotationWanted);
   pod.deletion_grace_seconds =
       std::clamp<std::int64_t>(base::int_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 20);
   pod.deletion_time = time_at(metadata, "deletionTimestamp");

@@ -28,6 +28,8 @@ struct Pod {
   std::int64_t incarnation = 0;
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
+  bool in_dns = false;      // carries the label of those that peers resolve
+  std::string wanted_hint;  // kAnnotationWanted
   bool disrupted =
       false;  // the cluster took it away: DisruptionTarget, Evicted, node shutdown, never admitted
   bool node_lost = false;
@@ -50,9 +52,12 @@ struct Pod {
 // Each sorted by role, rank and incarnation.
 struct Children {
   std::vector<Pod> current;  // of status.attempt
+  std::vector<Pod> retired;  // of status.attempt too, but replaced or no longer wanted (membership.h)
   std::vector<Pod> older;    // of other attempts, and those whose labels cannot be read
   std::int64_t newest_attempt = 0;
   std::vector<Json> services, config_maps;
+
+  std::vector<Pod> all_pods() const;
 };
 
 Pod read_pod(const Json& object);
@@ -60,7 +65,7 @@ Children sort_children(const contract::ObjectMeta& job, const std::vector<Json>&
                        const std::vector<Json>& services, const std::vector<Json>& config_maps,
                        std::int64_t attempt);
 
-// A pod of this attempt that the plan does not name (a label was edited, an older incarnation) is a stray: it
+// Scope Job: a pod of this attempt that the plan does not name (a label was edited, an older incarnation) is a stray: it
 // goes the way of the older ones. Role and rank of the others come from the plan, so no label can change
 // them.
 void keep_planned(Children& children, const JobPlan& plan);

@@ -34,15 +34,20 @@ class ClusterFake {
 
   // Pods, by name without the incarnation: "t-worker-0". The newest of that name.
   Json& pod(const std::string& host_name);
+  const Json& pod(const std::string& host_name) const;
+  std::int64_t incarnation_of(const std::string& host_name) const;  // 0: there is none
   bool has_pod(const std::string& host_name) const;
   ClusterFake& run(const std::string& host_name);  // phase Running
   ClusterFake& run_all();
   ClusterFake& exit(const std::string& host_name, int code, const std::string& message = "");
   ClusterFake& erase_pod(const std::string& host_name);   // gone without a trace
   ClusterFake& delete_pod(const std::string& host_name);  // somebody's kubectl delete
+  // The node is gone: its pod is told to go and stays Terminating for ever.
+  ClusterFake& lose_node_of(const std::string& host_name);
   ClusterFake& end_deleted();                             // the kubelet is done: deleted pods go
-  // The coordinator says that all ranks have joined; settled.
+  // The coordinator says that all ranks whose pod runs have joined; settled.
   ClusterFake& join_all(std::int64_t step = 10);
+  // The coordinator of today says this of the pods that run.
   contract::JobReport make_report(contract::JobStage stage, std::int64_t step) const;
 
   const Json& status() const { return job.status_json; }
@@ -62,6 +67,7 @@ class ClusterFake {
   bool job_deleted = false;
   bool keep_deleted = false;  // deleted pods stay Terminating until end_deleted()
   std::optional<contract::JobReport> report;
+  std::vector<std::string> lost_pods;  // UIDs that no end_deleted() ends
   std::map<std::string, std::string> refuse_creates;  // "Pod/t-worker-0-1" -> the server's words
   std::vector<std::string> log;                       // "create Pod t-worker-0-1"
   std::vector<EventNote> events;
@@ -71,6 +77,8 @@ class ClusterFake {
  private:
   bool apply(const Request& request);  // false: refused, and the rest of the list is not tried
   bool create(const Request& request);
+  void patch(const Request& request);
+  std::vector<Json>& list_of(const std::string& kind);
   void remove(const Request& request);
   void wrote();
   Observed observe() const;

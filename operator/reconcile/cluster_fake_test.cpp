@@ -1,6 +1,7 @@
 // The small API server of cluster_fake.h.
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "contract/job/manifest_fixture.h"
 #include "contract/job/validate.h"
@@ -20,6 +21,18 @@ std::string attempt_of(const Json& object) {
 }
 bool deleting(const Json& object) {
   return base::child(object, "metadata").contains("deletionTimestamp");
+}
+// Without the incarnation.
+std::string place_of(const Json& pod) {
+  return name_of(pod).substr(0, name_of(pod).rfind('-'));
+}
+bool runs(const Json& pod) {
+  const std::string phase = base::string_at(base::child(pod, "status"), "phase");
+  return !deleting(pod) && (phase == "Running" || phase == "Succeeded");
+}
+bool is_live(const Json& pod) {
+  const std::string phase = base::string_at(base::child(pod, "status"), "phase");
+  return !deleting(pod) && phase != "Failed" && phase != "Succeeded";
 }
 
 contract::TrainingJob make_job(const std::string& spec_patch) {
@@ -72,6 +85,7 @@ Decision ClusterFake::step() {
     if (base::int_at(*decision.status, "attempt") < attempt()) broken.push_back("attempt went back");
     job.status_json = *decision.status;
     log.push_back("status " + phase());
+    if (base::dump_json(*decision.status).size() > 256u << 10) broken.push_back("the status is too large");
     wrote();
     events.insert(events.end(), decision.events.begin(), decision.events.end());
   }
@@ -97,10 +111,30 @@ ClusterFake& ClusterFake::settle() {
 }
 
 bool ClusterFake::apply(const Request& request) {
-  log.push_back((request.verb == Verb::kCreate ? "create " : "delete ") + request.kind + " " + request.name);
+  const char* verb = request.verb == Verb::kCreate  ? "create "
+                     : request.verb == Verb::kPatch ? "patch "
+                                                    : "delete ";
+  log.push_back(verb + request.kind + " " + request.name);
   if (request.verb == Verb::kCreate) return create(request);
-  remove(request);
+  if (request.verb == Verb::kPatch) {
+    patch(request);
+  } else {
+    remove(request);
+  }
   return true;
+}
+
+std::vector<Json>& ClusterFake::list_of(const std::string& kind) {
+  return kind == "Pod" ? pods : kind == "Service" ? services : config_maps;
+}
+
+void ClusterFake::patch(const Request& request) {
+  for (Json& object : list_of(request.kind)) {
+    if (name_of(object) != request.name) continue;
+    if (base::string_at(base::child(object, "metadata"), "uid") != request.uid)
+      broken.push_back("patched a namesake: " + request.name);
+    object.merge_patch(request.body);
+  }
 }
 
 bool ClusterFake::create(const Request& request) {
@@ -118,7 +152,7 @@ bool ClusterFake::create(const Request& request) {
   }
   Json object = request.body;
   object["metadata"]["uid"] = "uid-" + std::to_string(next_uid_++);
-  std::vector<Json>& list = request.kind == "Pod" ? pods : request.kind == "Service" ? services : config_maps;
+  std::vector<Json>& list = list_of(request.kind);
   if (std::any_of(list.begin(), list.end(),
                   [&](const Json& other) { return name_of(other) == request.name; })) {
     broken.push_back("made twice: " + key);
@@ -128,6 +162,10 @@ bool ClusterFake::create(const Request& request) {
     object["status"]["phase"] = "Pending";
     for (const Json& other : pods) {
       if (attempt_of(other) != attempt_of(object)) broken.push_back("two attempts meet: " + key);
+      if (place_of(other) != place_of(object)) continue;
+      if (is_live(other)) broken.push_back("two live pods of one rank: " + key);
+      if (base::at_path(other, {"metadata", "labels"}).contains(contract::kLabelCurrent))
+        broken.push_back("two addresses of one rank: " + key);
     }
   }
   list.push_back(std::move(object));
@@ -139,7 +177,7 @@ void ClusterFake::remove(const Request& request) {
     job_deleted = true;
     return;
   }
-  std::vector<Json>& list = request.kind == "Pod" ? pods : request.kind == "Service" ? services : config_maps;
+  std::vector<Json>& list = list_of(request.kind);
   for (Json& object : list) {
     if (base::string_at(base::child(object, "metadata"), "uid") != request.uid) continue;
     const int grace = request.grace_seconds.value_or(60);
@@ -148,7 +186,8 @@ void ClusterFake::remove(const Request& request) {
       object["metadata"]["deletionGracePeriodSeconds"] = grace;
     }
   }
-  const bool stays = request.kind == "Pod" && keep_deleted && request.grace_seconds != 0;
+  const bool lost = std::find(lost_pods.begin(), lost_pods.end(), request.uid) != lost_pods.end();
+  const bool stays = request.kind == "Pod" && (keep_deleted || lost) && request.grace_seconds != 0;
   if (stays) return;
   std::erase_if(list, [&](const Json& object) {
     return base::string_at(base::child(object, "metadata"), "uid") == request.uid;
@@ -172,12 +211,15 @@ ClusterFake& ClusterFake::patch_spec(const std::string& patch) {
 }
 
 Json& ClusterFake::pod(const std::string& host_name) {
-  Json* newest = nullptr;
-  for (Json& object : pods) {
-    if (name_of(object).starts_with(host_name + "-")) newest = &object;
+  return const_cast<Json&>(std::as_const(*this).pod(host_name));
+}
+
+const Json& ClusterFake::pod(const std::string& host_name) const {
+  const std::string newest = host_name + "-" + std::to_string(incarnation_of(host_name));
+  for (const Json& object : pods) {
+    if (name_of(object) == newest) return object;
   }
-  if (newest == nullptr) throw std::runtime_error("no pod " + host_name);
-  return *newest;
+  throw std::runtime_error("no pod " + host_name);
 }
 
 bool ClusterFake::has_pod(const std::string& host_name) const {
@@ -195,7 +237,7 @@ ClusterFake& ClusterFake::run(const std::string& host_name) {
 
 ClusterFake& ClusterFake::run_all() {
   for (const Json& object : std::vector<Json>(pods)) {
-    if (!deleting(object)) run(name_of(object).substr(0, name_of(object).rfind('-')));
+    if (is_live(object)) run(place_of(object));
   }
   return *this;
 }
@@ -225,9 +267,29 @@ ClusterFake& ClusterFake::delete_pod(const std::string& host_name) {
   return *this;
 }
 
+ClusterFake& ClusterFake::lose_node_of(const std::string& host_name) {
+  Json& object = pod(host_name);
+  object["status"]["conditions"] = Json::array(
+      {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"}}});
+  lost_pods.push_back(base::string_at(base::child(object, "metadata"), "uid"));
+  return delete_pod(host_name);
+}
+
 ClusterFake& ClusterFake::end_deleted() {
-  std::erase_if(pods, deleting);
+  std::erase_if(pods, [&](const Json& object) {
+    const std::string uid = base::string_at(base::child(object, "metadata"), "uid");
+    return deleting(object) && std::find(lost_pods.begin(), lost_pods.end(), uid) == lost_pods.end();
+  });
   return *this;
+}
+
+std::int64_t ClusterFake::incarnation_of(const std::string& host_name) const {
+  std::int64_t newest = 0;
+  for (const Json& object : pods) {
+    if (place_of(object) == host_name)
+      newest = std::max<std::int64_t>(newest, std::stoll(name_of(object).substr(host_name.size() + 1)));
+  }
+  return newest;
 }
 
 contract::JobReport ClusterFake::make_report(contract::JobStage stage, std::int64_t step) const {
@@ -235,15 +297,22 @@ contract::JobReport ClusterFake::make_report(contract::JobStage stage, std::int6
   made.job_uid = job.meta.uid;
   made.attempt = static_cast<std::uint32_t>(attempt());
   made.stage = stage;
-  made.ranks = made.joined = job.spec.ranks();
+  made.coordinator_incarnation = static_cast<std::uint32_t>(incarnation_of("t-coordinator-0"));
+  made.ranks = job.spec.ranks();
   made.progress.step = step;
   made.progress.target_steps = 100;
   made.progress.samples = step * 256;
   made.progress.eta_seconds = 90.0;
   for (int rank = 0; rank < made.ranks; ++rank) {
     contract::ReplicaReport replica;
+    const std::string host_name = "t-worker-" + std::to_string(rank);
     replica.rank = rank;
-    replica.state = "stepping";
+    replica.state = "lost";
+    if (has_pod(host_name) && runs(pod(host_name))) {
+      ++made.joined;
+      replica.state = "stepping";
+      replica.pod = name_of(pod(host_name));
+    }
     replica.consumed = step * 64;
     made.replicas.push_back(replica);
   }

@@ -47,11 +47,56 @@ struct Named {
   const char* spec;
 };
 
-const Named kScenarios[] = {{"succeeds", succeeds, "{}"},
-                            {"restarts", restarts, "{}"},
-                            {"suspends and resumes", suspends_and_resumes, "{}"},
-                            {"fails", fails, R"({"cleanup": {"podPolicy": "All"}})"},
-                            {"loses pods slowly", loses_pods_slowly, "{}"}};
+void replaces(ClusterFake& c) {
+  c.settle().run_all().settle().join_all();
+  c.exit("t-worker-1", 70).settle().run_all().settle().join_all();
+  c.exit("t-worker-1", 70).settle().advance(1).settle().run_all().settle().join_all();
+}
+
+void replaces_two_and_the_coordinator(ClusterFake& c) {
+  c.keep_deleted = true;
+  c.settle().run_all().settle().join_all();
+  c.exit("t-worker-0", 137).settle();
+  c.delete_pod("t-coordinator-0").erase_pod("t-worker-3").settle();
+  c.advance(70).end_deleted().settle().run_all().settle().join_all();
+}
+
+void loses_a_node(ClusterFake& c) {
+  c.settle().run_all().settle().join_all();
+  c.lose_node_of("t-worker-2").settle().run_all().settle().join_all();
+  c.erase_pod("t-worker-2").settle().run_all().settle().join_all();
+}
+
+void suspends_in_an_incident(ClusterFake& c) {
+  c.settle().run_all().settle().join_all();
+  c.exit("t-worker-1", 70).settle();
+  c.patch_spec(R"({"suspend": true})").settle();
+  c.patch_spec(R"({"suspend": false})").settle().run_all().settle().join_all();
+}
+
+void scales(ClusterFake& c) {
+  c.settle().run_all().settle().join_all();
+  c.patch_spec(R"({"workers": {"replicas": 6}})").settle().run_all().settle().join_all();
+  c.exit("t-worker-5", 70).settle().run_all().settle().join_all();
+  c.patch_spec(R"({"workers": {"replicas": 2}})").settle().join_all();
+  c.patch_spec(R"({"workers": {"replicas": 3}})").settle().run_all().settle().join_all();
+}
+
+constexpr char kWhole[] = R"({"restart": {"scope": "Job"}})";
+constexpr char kScalable[] = R"({"workers": {"minReplicas": 2, "maxReplicas": 8}})";
+
+const Named kScenarios[] = {
+    {"succeeds", succeeds, "{}"},
+    {"restarts", restarts, kWhole},
+    {"suspends and resumes", suspends_and_resumes, "{}"},
+    {"fails", fails, R"({"cleanup": {"podPolicy": "All"}})"},
+    {"loses pods slowly, as a whole", loses_pods_slowly, kWhole},
+    {"loses pods slowly", loses_pods_slowly, "{}"},
+    {"replaces", replaces, "{}"},
+    {"replaces two and the coordinator", replaces_two_and_the_coordinator, "{}"},
+    {"loses a node", loses_a_node, "{}"},
+    {"suspends in an incident", suspends_in_an_incident, "{}"},
+    {"scales", scales, kScalable}};
 
 int writes_of(const ClusterFake& cluster) {
   return static_cast<int>(cluster.log.size());

@@ -1,6 +1,7 @@
 #include "operator/reconcile/create_policy.h"
 
 #include <algorithm>
+#include <set>
 
 #include "operator/reconcile/removal.h"
 #include "operator/render/objects.h"
@@ -40,9 +41,13 @@ std::vector<Request> missing_objects(const contract::TrainingJob& job, const Job
     requests.push_back(create(render_service(job, plan), "the pods' names"));
   if (!has(children.config_maps, plan.config_map))
     requests.push_back(create(render_config_map(job, plan), "configuration of " + attempt));
+  if (!plan.wanted_map.empty() && !has(children.config_maps, plan.wanted_map))
+    requests.push_back(create(render_wanted_map(job, plan), "the number of workers that are wanted"));
   const PodDefaults defaults{options.trainer_image, options.pod_defaults};
+  std::set<std::string> there;
+  for (const Pod& pod : children.current) there.insert(pod.name);
   for (const PodPlan& pod : plan.pods) {
-    if (pod_named(children.current, pod.name) == nullptr)
+    if (!pod.held_back && !there.contains(pod.name))
       requests.push_back(create(render_pod(job, plan, pod, defaults), attempt));
   }
   return requests;
@@ -51,7 +56,7 @@ std::vector<Request> missing_objects(const contract::TrainingJob& job, const Job
 std::vector<Request> stale_config_maps(const JobPlan& plan, const Children& children) {
   std::vector<Request> requests;
   for (const Json& object : children.config_maps) {
-    if (name_of(object) != plan.config_map)
+    if (name_of(object) != plan.config_map && name_of(object) != plan.wanted_map)
       requests.push_back(delete_object("ConfigMap", object, "of an earlier attempt"));
   }
   return requests;

@@ -29,17 +29,11 @@ void end(Turn& turn, Phase phase, const std::string& reason, const std::string& 
   }
 }
 
-std::vector<Pod> all_pods(const Turn& turn) {
-  std::vector<Pod> pods = turn.children.current;
-  pods.insert(pods.end(), turn.children.older.begin(), turn.children.older.end());
-  return pods;
-}
-
 std::vector<Pod> pods_to_remove(Turn& turn) {
   if (turn.job.spec.pod_policy == PodCleanPolicy::kNone) return {};
-  if (turn.job.spec.pod_policy == PodCleanPolicy::kAll) return all_pods(turn);
+  if (turn.job.spec.pod_policy == PodCleanPolicy::kAll) return turn.children.all_pods();
   std::vector<Pod> running;
-  for (const Pod& pod : all_pods(turn)) {
+  for (const Pod& pod : turn.children.all_pods()) {
     if (!pod.finished()) running.push_back(pod);
   }
   return running;
@@ -91,6 +85,10 @@ std::string success_message(const Turn& turn) {
 const Pod* finished_coordinator(const Turn& turn) {
   const Pod* own = turn.coordinator();
   if (own != nullptr && succeeded(*own)) return own;
+  // Scope Worker: one that was being replaced may have come to the end all the same.
+  for (const Pod& pod : turn.children.retired) {
+    if (pod.role == contract::Role::kCoordinator && succeeded(pod)) return &pod;
+  }
   if (turn.status.phase != Phase::kRestarting) return nullptr;
   for (const Pod& pod : turn.children.older) {
     const bool last =

@@ -1,6 +1,7 @@
 #include "operator/reconcile/failure.h"
 
 #include <algorithm>
+#include <set>
 
 #include "contract/report.h"
 #include "operator/reconcile/text.h"
@@ -52,7 +53,7 @@ Failure gone(const PodPlan& pod, std::int64_t attempt) {
 
 }  // namespace
 
-std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& plan, Missing missing,
+std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& plan,
                                  const std::vector<std::string>& handled) {
   std::vector<Failure> failures;
   for (const Pod& pod : pods) {
@@ -60,9 +61,25 @@ std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& pl
     const bool failed = pod.phase == PodPhase::kFailed || taken_away;
     if (failed && !is_handled(pod.uid, handled)) failures.push_back(failure_of(pod));
   }
-  if (missing == Missing::kNotMadeYet) return failures;
+  std::set<std::string> there;
+  for (const Pod& pod : pods) there.insert(pod.name);
   for (const PodPlan& planned : plan.pods) {
-    if (pod_named(pods, planned.name) == nullptr) failures.push_back(gone(planned, plan.attempt));
+    if (planned.made && !there.contains(planned.name)) failures.push_back(gone(planned, plan.attempt));
+  }
+  return failures;
+}
+
+std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordinator_replaced,
+                                     const std::vector<std::string>& handled) {
+  std::vector<Failure> failures;
+  for (const Pod& pod : pods) {
+    const bool in_peace = pod.role == contract::Role::kWorker && pod.phase == PodPhase::kSucceeded;
+    if (!coordinator_replaced || !in_peace || is_handled(pod.uid, handled)) continue;
+    Failure failure = failure_of(pod);
+    failure.disruption = true;
+    failure.reason = "EndedEarly";
+    failure.message = "it had ended when its coordinator was lost";
+    failures.push_back(std::move(failure));
   }
   return failures;
 }

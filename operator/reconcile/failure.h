@@ -21,14 +21,16 @@ struct Failure {
   std::optional<WallTimeValue> time;
 };
 
-enum class Missing { kNotMadeYet, kGone };
-
-// Failures among the pods of the current attempt. `missing` says what it means if a planned pod is not there:
-// before all have been seen up together it has not been made yet, afterwards somebody took it away. Pods in
-// `handled` have been counted. REQUIRES: the operator itself has deleted no pod of this attempt (it raises
-// the attempt first).
-std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& plan, Missing missing,
+// Failures among the pods of the plan. One that is not there has not been made yet, or somebody took it away:
+// PodPlan::made tells. Pods in `handled` have been counted. REQUIRES: the operator itself has deleted none of
+// `pods` (it raises the attempt first, or retires the pod).
+std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& plan,
                                  const std::vector<std::string>& handled);
+
+// Scope Worker: the coordinator is being replaced, so workers that ended in peace ended too early: the new one
+// needs them.
+std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordinator_replaced,
+                                     const std::vector<std::string>& handled);
 
 // Failures of pods that the operator is deleting: only those that had ended before it asked.
 std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,

@@ -1,9 +1,12 @@
 #include "operator/reconcile/incident.h"
 
 #include <algorithm>
+#include <set>
 
 #include "operator/reconcile/ending.h"
 #include "operator/reconcile/failure.h"
+#include "operator/reconcile/membership.h"
+#include "operator/reconcile/pods_ready.h"
 #include "operator/reconcile/progress.h"
 #include "operator/reconcile/restart_policy.h"
 #include "operator/reconcile/text.h"
@@ -15,12 +18,22 @@ using contract::RestartAction;
 
 constexpr std::size_t kMaxHandled = 64;  // enough to tell, small enough for 4,096 pods that die together
 
+// The oldest are forgotten, but in scope Worker none whose pod is still there: it would be counted again.
 void remember(Turn& turn, const std::vector<Failure>& failures) {
   std::vector<std::string>& handled = turn.status.restarts.handled;
   for (const Failure& failure : failures) {
     if (!failure.uid.empty()) handled.push_back(failure.uid);
   }
-  if (handled.size() > kMaxHandled) handled.erase(handled.begin(), handled.end() - kMaxHandled);
+  std::set<std::string> there;
+  if (turn.replaces_workers()) {
+    for (const Pod& pod : turn.children.all_pods()) there.insert(pod.uid);
+  }
+  std::size_t surplus = handled.size() > kMaxHandled ? handled.size() - kMaxHandled : 0;
+  std::erase_if(handled, [&](const std::string& uid) {
+    if (surplus == 0 || there.contains(uid)) return false;
+    --surplus;
+    return true;
+  });
 }
 
 std::optional<WallTimeValue> running_since(const JobStatus& status) {
@@ -37,11 +50,14 @@ void schedule_retry(Turn& turn) {
   if (delay.count() > 0) restarts.next_retry_time = ceil_second(turn.now + delay);
 }
 
-void restart(Turn& turn, const std::vector<Failure>& failures, const Verdict& verdict) {
-  const std::string message = describe(failures[verdict.culprit]) + "; " + verdict.because;
+void count_incident(Turn& turn, const Verdict& verdict) {
   schedule_retry(turn);  // before the counter: the first restart is at once
   ++turn.status.restarts.total;
   if (verdict.action == RestartAction::kRestart) ++turn.status.restarts.counted;
+}
+
+void restart(Turn& turn, const std::vector<Failure>& failures, const Verdict& verdict) {
+  const std::string message = describe(failures[verdict.culprit]) + "; " + verdict.because;
   remember(turn, failures);
   if (turn.report) apply_report(turn.status, *turn.report, turn.children.current, turn.now);
   turn.status.phase = Phase::kRestarting;
@@ -53,9 +69,50 @@ void restart(Turn& turn, const std::vector<Failure>& failures, const Verdict& ve
   turn.because("restart: " + message);
 }
 
+// Scope Worker: the pods that failed get successors of a new incarnation; nobody else is touched.
+void replace(Turn& turn, const std::vector<Failure>& failures, const Verdict& verdict, bool opens) {
+  const std::string message = describe(failures[verdict.culprit]) + "; " + verdict.because;
+  remember(turn, failures);
+  if (turn.report) apply_report(turn.status, *turn.report, turn.children.current, turn.now);
+  turn.status.phase = Phase::kRestarting;
+  std::int64_t& incarnation = turn.status.incarnation;
+  for (const Pod& pod : turn.children.current) incarnation = std::max(incarnation, pod.incarnation);
+  plan_replacements(*turn.status.pods, failures, incarnation);
+  turn.look_at_children();
+  const std::string what = failures.size() == 1 ? "" : " (and " + std::to_string(failures.size() - 1) + " more)";
+  turn.condition(kConditionRestarting, true, "PodsLost", message + what);
+  turn.condition(kConditionRunning, false, "Restarting", message + what);
+  turn.condition(kConditionPodsReady, false, kReasonCreating, "");
+  turn.event(true, opens ? "Restarting" : "RankLost",
+             "incarnation " + std::to_string(incarnation) + ": " + message + what);
+  turn.because("replace: " + message + what);
+}
+
+// An incident lasts until all ranks have joined again. More pods that fail meanwhile belong to it, but a pod that
+// was itself made in it is the next one: else a rank that always fails would be replaced for ever.
+bool opens_incident(const Turn& turn, const std::vector<Failure>& failures) {
+  if (!turn.replaces_workers() || turn.status.phase != Phase::kRestarting) return true;
+  return std::ranges::any_of(failures, [&](const Failure& failure) {
+    return was_replaced(*turn.status.pods, failure.role, failure.rank);
+  });
+}
+
+std::vector<Failure> find_failures(const Turn& turn) {
+  std::vector<Failure> failures =
+      failures_of(turn.children.current, turn.plan, turn.status.restarts.handled);
+  if (!turn.replaces_workers()) return failures;
+  const auto is_coordinator = [](const Failure& f) { return f.role == contract::Role::kCoordinator; };
+  const bool over = turn.report && turn.report->stage == contract::JobStage::kCompleted;
+  const bool replaced = !over && (was_replaced(*turn.status.pods, contract::Role::kCoordinator, 0) ||
+                                  std::ranges::any_of(failures, is_coordinator));
+  for (Failure& early : ended_too_early(turn.children.current, replaced, turn.status.restarts.handled))
+    failures.push_back(std::move(early));
+  return failures;
+}
+
 // A late status of a pod that is being replaced may show that the restart is in vain: bad data stays bad.
 IncidentResult look_back(Turn& turn) {
-  if (turn.status.phase != Phase::kRestarting) return IncidentResult::kNone;
+  if (turn.status.phase != Phase::kRestarting || turn.replaces_workers()) return IncidentResult::kNone;
   std::vector<Pod> last;
   for (const Pod& pod : turn.children.older) {
     if (pod.attempt == turn.status.attempt - 1 && pod.attempt > 0) last.push_back(pod);
@@ -73,11 +130,7 @@ IncidentResult look_back(Turn& turn) {
 }  // namespace
 
 IncidentResult handle_incident(Turn& turn) {
-  const bool were_up =
-      is_true(turn.before.conditions, kConditionPodsReady) && turn.before.attempt == turn.status.attempt;
-  const std::vector<Failure> failures =
-      failures_of(turn.children.current, turn.plan, were_up ? Missing::kGone : Missing::kNotMadeYet,
-                  turn.status.restarts.handled);
+  const std::vector<Failure> failures = find_failures(turn);
   if (failures.empty()) return look_back(turn);
   const Verdict verdict = judge(turn.job.spec.restart, failures);
   if (verdict.action == RestartAction::kRestart) {
@@ -94,12 +147,18 @@ IncidentResult handle_incident(Turn& turn) {
     return IncidentResult::kEnded;
   }
   const int limit = turn.job.spec.restart.max_restarts;
-  if (verdict.action == RestartAction::kRestart && turn.status.restarts.counted >= limit) {
+  const bool opens = opens_incident(turn, failures);
+  if (opens && verdict.action == RestartAction::kRestart && turn.status.restarts.counted >= limit) {
     fail(turn, "MaxRestartsExceeded",
          describe(culprit) + "; restart.maxRestarts = " + std::to_string(limit) + " is used up");
     return IncidentResult::kEnded;
   }
-  restart(turn, failures, verdict);
+  if (opens) count_incident(turn, verdict);
+  if (turn.replaces_workers()) {
+    replace(turn, failures, verdict, opens);
+  } else {
+    restart(turn, failures, verdict);
+  }
   return IncidentResult::kRestarted;
 }
 

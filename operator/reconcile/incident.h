@@ -1,5 +1,5 @@
-// An incident: pods of the attempt failed or went away. It leads to one restart, to the end of the job, or to
-// a short wait for the pod that is the cause. Called by reconcile. Pure.
+// An incident: pods of the attempt failed or went away. It leads to one restart (of all pods, or in scope Worker
+// of those that failed), to the end of the job, or to a short wait for the pod that is the cause. Called by reconcile. Pure.
 #pragma once
 
 #include "operator/reconcile/turn.h"
@@ -9,7 +9,7 @@ namespace evenkeel::oper {
 enum class IncidentResult {
   kNone,       // all is well
   kWaiting,    // some lost a peer; the peer is not known yet
-  kRestarted,  // attempt and counters are raised; the old pods have to go
+  kRestarted,  // counters are raised, and the attempt or (scope Worker) the incarnation; old pods have to go
   kEnded,      // the job has failed
 };
 

@@ -8,10 +8,12 @@
 #include "operator/reconcile/deadline_policy.h"
 #include "operator/reconcile/ending.h"
 #include "operator/reconcile/incident.h"
+#include "operator/reconcile/membership.h"
 #include "operator/reconcile/phase_policy.h"
 #include "operator/reconcile/pods_ready.h"
 #include "operator/reconcile/progress.h"
 #include "operator/reconcile/removal.h"
+#include "operator/reconcile/retirement.h"
 #include "operator/reconcile/suspension.h"
 #include "operator/reconcile/turn.h"
 
@@ -65,15 +67,36 @@ bool clear_older_pods(Turn& turn) {
   return false;
 }
 
-// True if the back-off of the last restart is over.
-bool is_retry_due(Turn& turn) {
-  const auto& next = turn.status.restarts.next_retry_time;
-  if (!next || *next <= turn.now) return true;
-  turn.wake.by(*next);
+// Says so if pods have to wait for the end of the back-off.
+bool is_held_back(Turn& turn) {
+  const auto held_back = [](const PodPlan& pod) { return pod.held_back; };
+  if (turn.is_retry_due() ||
+      (turn.replaces_workers() && std::ranges::none_of(turn.plan.pods, held_back)))
+    return false;
+  const WallTimeValue next = *turn.status.restarts.next_retry_time;
+  turn.wake.by(next);
   turn.condition(kConditionPodsReady, false, kReasonBackOff,
-                 "the next attempt begins at " + base::to_rfc3339(*next));
-  turn.because("back-off until " + base::to_rfc3339(*next));
-  return false;
+                 (turn.replaces_workers() ? "the next replacement is made at " : "the next attempt begins at ") +
+                     base::to_rfc3339(next));
+  turn.because("back-off until " + base::to_rfc3339(next));
+  return true;
+}
+
+// Scope Worker: the book follows what the pods show and what the spec asks for.
+void keep_book(Turn& turn) {
+  if (!turn.replaces_workers()) return;
+  JobStatus& status = turn.status;
+  if (!status.pods)
+    status.pods = guess_book(turn.job.spec.workers.replicas, status.incarnation, turn.job.meta,
+                             turn.children.current);
+  note_made(*status.pods, turn.plan, turn.children.current);
+  const int before = status.pods->wanted;
+  const int after = turn.job.spec.workers.replicas;
+  if (take_size(*status.pods, after, status.incarnation)) {
+    turn.event(false, "Rescaled", std::to_string(before) + " -> " + std::to_string(after) + " workers");
+    turn.because("workers.replicas: " + std::to_string(before) + " -> " + std::to_string(after));
+  }
+  turn.look_at_children();
 }
 
 void retry_refused_creates(Turn& turn) {
@@ -94,7 +117,7 @@ void create_missing(Turn& turn) {
   std::vector<Request> missing =
       missing_objects(turn.job, turn.plan, turn.children, turn.observed.secret_made, turn.options);
   if (!missing.empty()) turn.because(std::to_string(missing.size()) + " objects are missing");
-  const bool first_try = turn.children.current.empty() &&
+  const bool first_try = turn.children.current.empty() && turn.children.retired.empty() &&
                          reason_of(turn.before.conditions, kConditionPodsReady) != kReasonCreating;
   if (first_try && turn.observed.create_errors.empty()) {
     turn.event(
@@ -107,6 +130,7 @@ void create_missing(Turn& turn) {
 }
 
 void judge_readiness(Turn& turn) {
+  if (is_held_back(turn)) return;
   const ConditionText text = judge_pods(turn.plan, turn.children.current, turn.observed, turn.now, turn.wake);
   const std::string known = reason_of(turn.before.conditions, kConditionPodsReady);
   const bool refused = text.reason == kReasonQuota || text.reason == kReasonCreateFailed ||
@@ -117,14 +141,23 @@ void judge_readiness(Turn& turn) {
 
 void enter_running(Turn& turn) {
   turn.status.restarts.next_retry_time.reset();
-  turn.condition(kConditionRestarting, false, "AllRanksJoined", "the last incident is over");
-  turn.condition(kConditionRunning, true, "AllRanksJoined",
-                 "all " + std::to_string(turn.plan.ranks) + " ranks have joined");
-  turn.event(false, "RendezvousComplete", "all " + std::to_string(turn.plan.ranks) + " ranks have joined");
+  if (turn.status.pods) turn.status.pods->replaced.clear();
+  const bool all = turn.report->joined >= turn.plan.ranks;
+  const std::string message = (all ? "all " : std::to_string(turn.report->joined) + " of ") +
+                              std::to_string(turn.plan.ranks) + " ranks have joined";
+  const std::string reason = all ? "AllRanksJoined" : "EnoughRanksJoined";
+  turn.condition(kConditionRestarting, false, reason, "the last incident is over");
+  turn.condition(kConditionRunning, true, reason, message);
+  turn.event(false, "RendezvousComplete", message);
 }
 
 void judge_phase(Turn& turn) {
-  const Phase phase = next_phase(turn.status.phase, turn.children.current, turn.report);
+  const contract::WorkersSpec& workers = turn.job.spec.workers;
+  const JobSize size{turn.plan.workers, std::min(workers.min_replicas.value_or(turn.plan.workers), turn.plan.workers),
+                     turn.plan.ranks_per_pod};
+  const Phase phase = turn.replaces_workers()
+                          ? next_phase(turn.status.phase, turn.children.current, turn.report, size)
+                          : next_phase(turn.status.phase, turn.children.current, turn.report);
   if (phase == Phase::kRunning && turn.status.phase != Phase::kRunning) enter_running(turn);
   turn.status.phase = phase;
 }
@@ -143,7 +176,12 @@ void show_progress(Turn& turn) {
 
 // An attempt that is under way: what it still needs, and what is to be told of it.
 void carry_on(Turn& turn) {
-  if (!clear_older_pods(turn) || !is_retry_due(turn)) return;
+  if (!clear_older_pods(turn)) return;
+  if (!turn.replaces_workers() && is_held_back(turn)) return;
+  if (turn.replaces_workers()) {
+    turn.request(retire_pods(turn));
+    turn.request(tell_wanted(turn));
+  }
   create_missing(turn);
   judge_readiness(turn);
   judge_phase(turn);
@@ -167,6 +205,7 @@ void decide(Turn& turn) {
   } else if (turn.children.newest_attempt > turn.status.attempt) {
     outrun_newer_pods(turn);
   }
+  keep_book(turn);
   const IncidentResult incident = handle_incident(turn);
   if (incident == IncidentResult::kEnded) return clean_up(turn);
   if (const auto deadline = passed_deadline(turn.job.spec, turn.before, turn.status, turn.now, turn.wake)) {

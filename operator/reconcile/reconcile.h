@@ -35,14 +35,14 @@ struct Observed {
       false;  // POSTed (201 or 409) in this attempt; false only means: POST again, which is harmless
 };
 
-enum class Verb { kCreate, kDelete };
+enum class Verb { kCreate, kPatch, kDelete };
 
 struct Request {
   Verb verb = Verb::kCreate;
   std::string kind;  // Pod | Service | ConfigMap | Secret | TrainingJob
   std::string name;
-  Json body;                         // kCreate: the whole object
-  std::string uid;                   // kDelete: precondition
+  Json body;                         // kCreate: the whole object; kPatch: a merge patch, which may be sent twice
+  std::string uid;                   // kDelete, kPatch: precondition
   std::string resource_version;      // kDelete: precondition where content decided; else empty
   std::optional<int> grace_seconds;  // kDelete; absent: the object's own
   std::string reason;                // for the log

@@ -10,8 +10,11 @@ using contract::JobStage;
 
 const std::vector<std::string> kNothingBroken;
 
+// All pods go together; replacement_test.cpp has the other scope.
 ClusterFake running(const std::string& patch = "{}") {
-  ClusterFake cluster(patch);
+  Json spec = {{"restart", {{"scope", "Job"}}}};
+  spec.merge_patch(base::parse_json(patch).value());
+  ClusterFake cluster(spec.dump());
   cluster.settle().run_all().settle().join_all();
   return cluster;
 }
@@ -61,8 +64,15 @@ TEST(Reconcile, three_of_four_joined_is_not_running) {
   c.settle().run_all();
   c.report = c.make_report(JobStage::kRunning, 1);
   c.report->joined = 3;
+  c.report->replicas[3].state = "lost";
   c.settle();
   EXPECT_EQ(c.phase(), "Starting");
+  ClusterFake job(R"({"restart": {"scope": "Job"}})");
+  job.settle().run_all();
+  job.report = job.make_report(JobStage::kRunning, 1);
+  job.report->joined = 3;
+  job.settle();
+  EXPECT_EQ(job.phase(), "Starting");
 }
 
 TEST(Reconcile, a_report_of_another_attempt_says_nothing) {

@@ -15,13 +15,19 @@ Phase parse_phase(const std::string& name) {
   return at == kPhaseNames.end() ? Phase::kNone : static_cast<Phase>(at - kPhaseNames.begin());
 }
 
+std::vector<std::string> strings(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& item : list) {
+    if (item.is_string()) texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
 Restarts decode_restarts(const Json& json) {
   Restarts restarts;
   restarts.total = std::max<std::int64_t>(0, base::int_at(json, "total"));
   restarts.counted = std::max<std::int64_t>(0, base::int_at(json, "countedTowardsMax"));
-  for (const Json& uid : base::child(json, "handled")) {
-    if (uid.is_string()) restarts.handled.push_back(uid.get<std::string>());
-  }
+  restarts.handled = strings(base::child(json, "handled"));
   restarts.next_retry_time = time_at(json, "nextRetryTime");
   return restarts;
 }
@@ -33,11 +39,31 @@ Json restarts_json(const Restarts& restarts) {
   return json;
 }
 
+int small_count(const Json& json, const char* key) {
+  return static_cast<int>(std::clamp<std::int64_t>(base::int_at(json, key), 0, 1 << 20));
+}
+
+std::optional<PodBook> decode_pods(const Json& json) {
+  if (!json.is_object() || json.empty()) return std::nullopt;
+  PodBook book;
+  book.wanted = small_count(json, "wanted");
+  book.made = small_count(json, "made");
+  book.incarnation = std::max<std::int64_t>(0, base::int_at(json, "incarnation"));
+  book.replacing = strings(base::child(json, "replacing"));
+  book.replaced = strings(base::child(json, "replaced"));
+  return book;
+}
+
+Json pods_json(const PodBook& book) {
+  Json json = {{"wanted", book.wanted}, {"made", book.made}, {"incarnation", book.incarnation}};
+  if (!book.replacing.empty()) json["replacing"] = book.replacing;
+  if (!book.replaced.empty()) json["replaced"] = book.replaced;
+  return json;
+}
+
 std::optional<WorkerCounts> decode_workers(const Json& json) {
   if (!json.is_object() || json.empty()) return std::nullopt;
-  const auto count = [&](const char* key) {
-    return static_cast<int>(std::clamp<std::int64_t>(base::int_at(json, key), 0, 1 << 20));
-  };
+  const auto count = [&](const char* key) { return small_count(json, key); };
   const std::string text = base::string_at(json, "readyText");  // "3/4"
   const std::size_t slash = text.find('/');
   const int replicas = slash == std::string::npos ? 0 : std::atoi(text.c_str() + slash + 1);
@@ -87,6 +113,7 @@ JobStatus decode_status(const Json& json) {
   status.attempt = std::max<std::int64_t>(0, base::int_at(json, "attempt"));
   status.incarnation = std::max<std::int64_t>(0, base::int_at(json, "incarnation"));
   status.restarts = decode_restarts(base::child(json, "restarts"));
+  status.pods = decode_pods(base::child(json, "pods"));
   status.start_time = time_at(json, "startTime");
   status.completion_time = time_at(json, "completionTime");
   status.workers = decode_workers(base::child(json, "workers"));
@@ -108,6 +135,7 @@ Json to_json(const JobStatus& status) {
   json["attempt"] = status.attempt;
   json["incarnation"] = status.incarnation;
   json["restarts"] = restarts_json(status.restarts);
+  if (status.pods) json["pods"] = pods_json(*status.pods);
   if (status.start_time) json["startTime"] = base::to_rfc3339(*status.start_time);
   if (status.completion_time) json["completionTime"] = base::to_rfc3339(*status.completion_time);
   if (status.workers) json["workers"] = workers_json(*status.workers, status.selector);

@@ -30,6 +30,16 @@ struct Restarts {
   std::optional<WallTimeValue> next_retry_time;
 };
 
+// Scope Worker: which pods an attempt has had, so that a pod that is not there is either still to be made or
+// was taken away, whatever crashed in between. An entry of the lists is "<role>-<rank>-<incarnation>".
+struct PodBook {
+  int wanted = 0;                      // workers; follows spec.workers.replicas
+  int made = 0;                        // workers of rank 0..made-1 have had their pod; any: the coordinator too
+  std::int64_t incarnation = 0;        // of the pods of the ranks from `made` on
+  std::vector<std::string> replacing;  // of the open incident, to be made
+  std::vector<std::string> replaced;   // of the open incident, made
+};
+
 // desired: 0 while suspended or finished. replicas: as the spec has it, for "3/4".
 struct WorkerCounts {
   int desired = 0, pending = 0, running = 0, ready = 0, succeeded = 0, failed = 0, terminating = 0,
@@ -42,6 +52,7 @@ struct JobStatus {
   std::int64_t attempt = 0;
   std::int64_t incarnation = 0;
   Restarts restarts;
+  std::optional<PodBook> pods;  // scope Worker, from the start of an attempt to its end
   std::optional<WallTimeValue>
       start_time;  // first reconciled; never changes (time_accounting.h counts from it)
   std::optional<WallTimeValue> completion_time;

@@ -40,7 +40,10 @@ TEST(Status, every_member_is_declared_in_the_schema) {
   c.report = c.make_report(contract::JobStage::kRunning, 20);
   c.report->progress.loss = c.report->progress.eval_loss = c.report->progress.accuracy =
       c.report->progress.samples_per_second = 0.5;
-  c.report->balance = {0.5, 1, 0.5, 2};
+  c.report->balance.imbalance_ratio = 0.5;
+  c.report->balance.slowest_rank = 1;
+  c.report->balance.scaling_efficiency = 0.5;
+  c.report->balance.rebalances = 2;
   c.report->diagnosis = {"Straggler", "rank 1", {0.1, 0.2, 0.3, 0.2, 0.2}};
   c.report->productive_seconds = {{"productive", 3.0}, {"inputWait", 1.0}};
   for (contract::ReplicaReport& replica : c.report->replicas) {

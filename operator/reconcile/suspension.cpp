@@ -7,18 +7,13 @@
 namespace evenkeel::oper {
 namespace {
 
-std::vector<Pod> all_pods(const Turn& turn) {
-  std::vector<Pod> pods = turn.children.current;
-  pods.insert(pods.end(), turn.children.older.begin(), turn.children.older.end());
-  return pods;
-}
-
 void enter(Turn& turn) {
   if (turn.report) apply_report(turn.status, *turn.report, turn.children.current, turn.now);
   for (const char* member : {"eta", "estimatedCompletionTime"}) {
     if (turn.status.progress.is_object()) turn.status.progress.erase(member);
   }
   turn.status.phase = Phase::kSuspended;
+  turn.status.pods.reset();
   turn.status.restarts.next_retry_time.reset();
   turn.condition(kConditionAccepted, true, "Valid", "the spec is valid");
   turn.condition(kConditionRunning, false, "Suspended", "spec.suspend is true");
@@ -32,7 +27,7 @@ void enter(Turn& turn) {
 void suspend(Turn& turn) {
   if (!turn.status.start_time) turn.status.start_time = turn.now;
   if (turn.status.phase != Phase::kSuspended) enter(turn);
-  Removal removal = remove_pods(all_pods(turn), turn.job.spec.restart.terminating_timeout_seconds,
+  Removal removal = remove_pods(turn.children.all_pods(), turn.job.spec.restart.terminating_timeout_seconds,
                                 "suspended", turn.now, turn.wake);
   // The names stay until the last pod has gone: the ranks may still be writing a checkpoint together.
   if (removal.all_gone()) {

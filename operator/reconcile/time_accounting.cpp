@@ -69,6 +69,8 @@ std::map<std::string, double> shares_in(const JobStatus& before,
     case Phase::kSuspended:
       return {{kSuspendedCause, 1.0}};
     case Phase::kRestarting:
+      // Scope Worker: the others go on.
+      if (before.pods && report && report->stage == contract::JobStage::kRunning) return shares_of(report);
       return {{"restart", 1.0}};
     default:
       return {{cause_of_waiting(reason_of(before.conditions, kConditionPodsReady)), 1.0}};

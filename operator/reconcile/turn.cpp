@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "operator/reconcile/membership.h"
 #include "operator/reconcile/phase_policy.h"
 #include "operator/reconcile/text.h"
 #include "operator/reconcile/time_accounting.h"
@@ -48,15 +49,50 @@ void Turn::look_at_children() {
   children = sort_children(job.meta, observed.pods, observed.services, observed.config_maps, status.attempt);
   report = report_of_attempt(observed.report, job.meta.uid, status.attempt);
   if (status.attempt == 0) return;
-  plan = make_plan(job, status.attempt, std::max<std::int64_t>(1, status.incarnation));
-  keep_planned(children, plan);
+  if (replaces_workers()) {
+    look_at_members();
+  } else {
+    look_at_attempt();
+  }
   if (coordinator() == nullptr) return;
   if (auto last = last_words(*coordinator(), job.meta.uid)) report = std::move(last);
+}
+
+// All pods of the attempt are made, and go, together.
+void Turn::look_at_attempt() {
+  plan = make_plan(job, status.attempt, std::max<std::int64_t>(1, status.incarnation));
+  const bool were_up = is_true(before.conditions, kConditionPodsReady) && before.attempt == status.attempt;
+  for (PodPlan& pod : plan.pods) pod.made = were_up;
+  keep_planned(children, plan);
+}
+
+void Turn::look_at_members() {
+  const std::int64_t newest = std::max<std::int64_t>(1, status.incarnation);
+  const PodBook book = status.pods ? *status.pods
+                                   : guess_book(job.spec.workers.replicas, newest, job.meta, children.current);
+  plan = make_plan(job, status.attempt, members(job.meta, book, status.restarts.handled, children.current));
+  for (PodPlan& pod : plan.pods) {
+    const auto entry = contract::identity_text({pod.role, pod.rank, pod.incarnation});
+    pod.held_back = !is_retry_due() && std::ranges::find(book.replacing, entry) != book.replacing.end();
+  }
+  retire_others(children, job.meta, plan, status.restarts.handled);
+  // What a coordinator that is gone has said tells nothing of the members of today.
+  if (report && report->coordinator_incarnation != plan.pods.front().incarnation) report.reset();
+}
+
+bool Turn::replaces_workers() const {
+  return oper::replaces_workers(job);
+}
+
+bool Turn::is_retry_due() const {
+  return !status.restarts.next_retry_time || *status.restarts.next_retry_time <= now;
 }
 
 void Turn::raise_attempt() {
   status.attempt = std::max(status.attempt, children.newest_attempt) + 1;
   ++status.incarnation;
+  status.pods.reset();
+  if (replaces_workers()) status.pods = open_book(job.spec.workers.replicas, status.incarnation);
   look_at_children();
 }
 

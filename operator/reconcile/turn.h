@@ -35,6 +35,9 @@ struct Turn {
   void look_at_children();
   // From now on every pod that is there is an old one.
   void raise_attempt();
+  // Scope Worker: a failed pod is replaced alone, and the size may change.
+  bool replaces_workers() const;
+  bool is_retry_due() const;
 
   void condition(const char* type, bool is_true, const std::string& reason, const std::string& message);
   void event(bool warning, const std::string& reason, const std::string& message);
@@ -42,6 +45,10 @@ struct Turn {
   void request(std::vector<Request> more);
 
   const Pod* coordinator() const;
+
+ private:
+  void look_at_attempt();
+  void look_at_members();
 };
 
 // Counts, books time, compares with what is stored, and makes the decision.

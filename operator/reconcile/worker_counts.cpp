@@ -36,8 +36,10 @@ WorkerCounts count_workers(const JobStatus& status, const Children& children, in
   counts.replicas = replicas;
   counts.desired = over || status.phase == Phase::kSuspended ? 0 : replicas;
   for (const Pod& pod : children.current) count_pod(counts, pod);
-  for (const Pod& pod : children.older) {
-    if (pod.role == contract::Role::kWorker && pod.deleting()) ++counts.terminating;
+  for (const std::vector<Pod>* others : {&children.retired, &children.older}) {
+    for (const Pod& pod : *others) {
+      if (pod.role == contract::Role::kWorker && pod.deleting()) ++counts.terminating;
+    }
   }
   if (over && status.workers) {
     counts.succeeded = std::max(counts.succeeded, status.workers->succeeded);

@@ -33,6 +33,13 @@ Json render_config_map(const contract::TrainingJob& job, const JobPlan& plan) {
   return config_map;
 }
 
+Json render_wanted_map(const contract::TrainingJob& job, const JobPlan& plan) {
+  Json config_map = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}};
+  config_map["metadata"] = child_metadata(job.meta, plan.wanted_map, plan.attempt);
+  config_map["data"][contract::kWantedFile] = std::to_string(plan.workers);
+  return config_map;
+}
+
 Json render_secret(const contract::TrainingJob& job, const JobPlan& plan) {
   Json secret = {{"apiVersion", "v1"}, {"kind", "Secret"}};
   secret["metadata"] = child_metadata(job.meta, plan.secret, 0);

@@ -13,6 +13,9 @@ using base::Json;
 Json render_service(const contract::TrainingJob& job, const JobPlan& plan);
 // trainer.json of one attempt; immutable, because an attempt never changes its configuration.
 Json render_config_map(const contract::TrainingJob& job, const JobPlan& plan);
+// How many workers are wanted now: the one number that changes within an attempt. Only the coordinator of a
+// scalable job mounts it. REQUIRES: plan.wanted_map is not empty.
+Json render_wanted_map(const contract::TrainingJob& job, const JobPlan& plan);
 // The job's key. data.key is "": pure code has no random numbers, so operator/act fills in 32 random bytes
 // (base64) before the POST. It is created and never read back.
 Json render_secret(const contract::TrainingJob& job, const JobPlan& plan);

@@ -19,6 +19,7 @@ constexpr int kKeyMode = 0440;        // owner root, group = fsGroup: the traine
 constexpr char kSharedMemorySize[] =
     "1Gi";  // Kubernetes' default of 64 MiB is too little for ranks that share a pod
 constexpr char kConfigVolume[] = "evenkeel-config";
+constexpr char kWantedVolume[] = "evenkeel-wanted";
 constexpr char kKeyVolume[] = "evenkeel-key";
 constexpr char kSharedMemoryVolume[] = "evenkeel-shm";
 constexpr char kDatasetVolume[] = "evenkeel-dataset";
@@ -38,6 +39,10 @@ Json options_of(const contract::TrainingJob& job, const PodPlan& pod, const PodD
   return allowed_pod_options(options).options;
 }
 
+bool has_wanted_file(const JobPlan& plan, const PodPlan& pod) {
+  return pod.role == Role::kCoordinator && !plan.wanted_map.empty();
+}
+
 Json metadata_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod,
                  const Json& options) {
   Json metadata = child_metadata(job.meta, pod.name, plan.attempt);
@@ -45,10 +50,12 @@ Json metadata_of(const contract::TrainingJob& job, const JobPlan& plan, const Po
   for (const auto& [name, value] : metadata["labels"].items()) labels[name] = value;
   labels[contract::kLabelRole] = contract::role_name(pod.role);
   labels[contract::kLabelRank] = std::to_string(pod.rank);
-  labels[contract::kLabelIncarnation] = std::to_string(plan.incarnation);
+  labels[contract::kLabelIncarnation] = std::to_string(pod.incarnation);
   labels[contract::kLabelCurrent] = "true";
   metadata["labels"] = std::move(labels);
   if (options.contains("annotations")) metadata["annotations"] = options["annotations"];
+  if (has_wanted_file(plan, pod))
+    metadata["annotations"][contract::kAnnotationWanted] = std::to_string(plan.workers);
   return metadata;
 }
 
@@ -95,6 +102,8 @@ void add_own(Storage& storage, const contract::TrainingJob& job, const JobPlan& 
   storage.add(kConfigVolume, {{"configMap", {{"name", plan.config_map}}}}, contract::kConfigMountPath, true);
   storage.add(kKeyVolume, {{"secret", {{"secretName", plan.secret}, {"defaultMode", kKeyMode}}}},
               contract::kKeyMountPath, true);
+  if (has_wanted_file(plan, pod))
+    storage.add(kWantedVolume, {{"configMap", {{"name", plan.wanted_map}}}}, contract::kWantedMountPath, true);
   if (pod.role != Role::kWorker) return;  // the coordinator moves no samples and no weights
   storage.add(kSharedMemoryVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kSharedMemorySize}}}},
               "/dev/shm", false);

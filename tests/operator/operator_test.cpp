@@ -50,7 +50,7 @@ class OperatorTest : public ::testing::Test {
   }
   static void bring_to_running(JobUnderTest& job) {
     ASSERT_TRUE(eventually([&] { return has_all_pods(job); })) << job.job().dump(1);
-    job.report(JobStage::kRunning, kWorkers, 1);
+    job.report(JobStage::kRunning, 1);
     job.run_all();
     ASSERT_TRUE(eventually([&] { return job.phase() == "Running"; })) << job.job().dump(1);
   }
@@ -62,9 +62,8 @@ class OperatorTest : public ::testing::Test {
     return Json();
   }
   static void succeed(JobUnderTest& job) {
-    const auto report =
-        make_report(meta_of(job.job(), "uid"), job.attempt(), JobStage::kCompleted, kWorkers, kWorkers, 100);
-    job.report(JobStage::kCompleted, kWorkers, 100);
+    const auto report = job.make_report(JobStage::kCompleted, 100);
+    job.report(JobStage::kCompleted, 100);
     for (int rank = 0; rank < kWorkers; ++rank) job.end_pod(pod_of(job, "worker", rank), 0);
     job.end_pod(pod_of(job, "coordinator", 0), 0, contract::termination_message(report));
   }
@@ -138,10 +137,10 @@ TEST_F(OperatorTest, suspend_takes_all_pods_away_and_resume_starts_the_next_atte
   EXPECT_EQ(job.condition("Suspended"), "False");
 }
 
-TEST_F(OperatorTest, a_failed_worker_restarts_the_whole_job_once) {
+TEST_F(OperatorTest, a_failed_worker_restarts_the_whole_job_once_if_the_job_says_so) {
   op_.start();
   JobUnderTest job(server(), "fails", kWorkers);
-  job.create();
+  job.create({{"restart", {{"scope", "Job"}}}});
   bring_to_running(job);
   std::set<std::string> first;
   for (const std::string& name : job.pod_names()) first.insert(name);
@@ -151,6 +150,65 @@ TEST_F(OperatorTest, a_failed_worker_restarts_the_whole_job_once) {
   bring_to_running(job);
   EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "restarts"}), "total"), 1);
   EXPECT_EQ(job.attempt(), 2);
+}
+
+// The pods that were not harmed keep their UIDs, and the job its attempt.
+TEST_F(OperatorTest, a_worker_and_the_coordinator_are_replaced_alone) {
+  op_.start();
+  JobUnderTest job(server(), "alone", kWorkers);
+  job.create();
+  bring_to_running(job);
+  std::set<std::string> kept;
+  for (const Json& pod : job.pods()) {
+    if (meta_of(pod, "name") != "alone-worker-2-1" && meta_of(pod, "name") != "alone-coordinator-0-1")
+      kept.insert(meta_of(pod, "uid"));
+  }
+  const auto total = [&] { return base::int_at(base::at_path(job.job(), {"status", "restarts"}), "total"); };
+  job.end_pod(pod_of(job, "worker", 2), 1, "segmentation fault");
+  ASSERT_TRUE(eventually([&] { return has_all_pods(job) && total() == 1; })) << job.job().dump(1);
+  EXPECT_EQ(meta_of(pod_of(job, "worker", 2), "name"), "alone-worker-2-2");
+  bring_to_running(job);
+  // `kubectl delete pod --force` of the coordinator.
+  const Json coordinator = pod_of(job, "coordinator", 0);
+  server().client().remove(pods(), job.name_space(), meta_of(coordinator, "name"),
+                           {meta_of(coordinator, "uid"), "", 0});
+  ASSERT_TRUE(eventually([&] { return total() == 2 && has_all_pods(job); }, 90s)) << job.job().dump(1);
+  EXPECT_EQ(meta_of(pod_of(job, "coordinator", 0), "name"), "alone-coordinator-0-3");
+  bring_to_running(job);
+  for (const Json& pod : job.pods()) kept.erase(meta_of(pod, "uid"));
+  EXPECT_TRUE(kept.empty());
+  EXPECT_EQ(job.attempt(), 1);
+  EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "restarts"}), "countedTowardsMax"), 1);
+}
+
+TEST_F(OperatorTest, a_running_job_is_scaled_up_and_down) {
+  op_.start();
+  JobUnderTest job(server(), "scales", kWorkers);
+  job.create({{"workers", {{"minReplicas", 2}, {"maxReplicas", 6}}}});
+  bring_to_running(job);
+  const auto wanted = [&] {
+    const ApiReply map = server().client().get(config_maps(), job.name_space(), "scales-wanted-1");
+    return base::string_at(base::child(map.object, "data"), "replicas");
+  };
+  const auto scale = [&](int replicas) { job.patch_spec({{"workers", {{"replicas", replicas}}}}); };
+  EXPECT_EQ(wanted(), "4");
+  scale(6);
+  ASSERT_TRUE(eventually([&] { return job.pods().size() == 7; })) << job.job().dump(1);
+  EXPECT_EQ(wanted(), "6");
+  EXPECT_TRUE(eventually([&] {
+    const Json& annotations = base::at_path(pod_of(job, "coordinator", 0), {"metadata", "annotations"});
+    return base::string_at(annotations, contract::kAnnotationWanted) == "6";
+  }));
+  job.run_all();
+  job.report(JobStage::kRunning, 2);
+  scale(3);
+  ASSERT_TRUE(eventually([&] { return wanted() == "3"; }));
+  EXPECT_EQ(job.pods().size(), 7u) << "nobody goes before the coordinator has let them go";
+  job.report(JobStage::kRunning, 3);
+  ASSERT_TRUE(eventually([&] { return job.pods().size() == 4; }, 90s)) << job.job().dump(1);
+  EXPECT_EQ(job.attempt(), 1);
+  EXPECT_EQ(job.phase(), "Running");
+  EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "restarts"}), "total"), 0);
 }
 
 TEST_F(OperatorTest, a_deleted_job_leaves_nothing_behind) {
@@ -186,16 +244,17 @@ TEST_F(OperatorTest, killed_while_it_creates_it_ends_in_the_same_state) {
   }
 }
 
-TEST_F(OperatorTest, killed_in_a_restart_it_counts_the_incident_once) {
+TEST_F(OperatorTest, killed_in_an_incident_it_counts_it_once) {
   op_.start();
   JobUnderTest job(server(), "twice", kWorkers);
   job.create();
   bring_to_running(job);
   job.end_pod(pod_of(job, "worker", 1), 1);
-  eventually([&] { return job.attempt() == 2; });
+  eventually([&] { return base::int_at(base::child(job.job(), "status"), "incarnation") == 2; });
   op_.kill();
   op_.start();
-  ASSERT_TRUE(eventually([&] { return job.attempt() == 2 && has_all_pods(job); })) << job.job().dump(1);
+  const auto replaced = [&] { return meta_of(pod_of(job, "worker", 1), "name") == "twice-worker-1-2"; };
+  ASSERT_TRUE(eventually([&] { return has_all_pods(job) && replaced(); })) << job.job().dump(1);
   bring_to_running(job);
   EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "restarts"}), "total"), 1);
 }

@@ -4,11 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
 #include "base/files.h"
+#include "contract/job/names.h"
 #include "contract/labels.h"
 #include "operator/crd/crd.h"
 #include "operator/kube/transport_cpprest.h"
@@ -165,15 +168,34 @@ std::string OperatorProcess::log() const {
   return slurp(log_file_);
 }
 
-contract::JobReport make_report(const std::string& uid, std::int64_t attempt, contract::JobStage stage,
-                                int ranks, int joined, std::int64_t step) {
+contract::JobReport JobUnderTest::make_report(contract::JobStage stage, std::int64_t step) {
+  const Json object = job();
   contract::JobReport report;
-  report.job_uid = uid;
-  report.attempt = static_cast<std::uint32_t>(attempt);
-  report.coordinator_incarnation = 1;
+  report.job_uid = meta(object, "uid");
+  report.attempt = static_cast<std::uint32_t>(base::int_at(base::child(object, "status"), "attempt"));
   report.stage = stage;
-  report.ranks = ranks;
-  report.joined = joined;
+  std::map<int, contract::PodIdentity> newest;
+  for (const Json& pod : pods()) {
+    const auto identity = contract::parse_pod_name(name_, meta(pod, "name"));
+    if (!identity || !meta(pod, "deletionTimestamp").empty()) continue;
+    if (identity->role == contract::Role::kCoordinator) {
+      report.coordinator_incarnation =
+          std::max(report.coordinator_incarnation, static_cast<std::uint32_t>(identity->incarnation));
+    } else if (newest[identity->rank].incarnation <= identity->incarnation) {
+      newest[identity->rank] = *identity;
+    }
+  }
+  report.ranks =
+      static_cast<int>(base::int_at(base::at_path(object, {"spec", "workers"}), "replicas"));
+  for (const auto& [rank, identity] : newest) {
+    if (rank >= report.ranks) continue;
+    contract::ReplicaReport replica;
+    replica.rank = rank;
+    replica.pod = name_ + "-" + contract::identity_text(identity);
+    replica.state = "stepping";
+    report.replicas.push_back(replica);
+  }
+  report.joined = static_cast<int>(report.replicas.size());
   report.progress.step = step;
   report.progress.target_steps = 100;
   report.progress.samples = step * 64;
@@ -196,8 +218,8 @@ JobUnderTest::JobUnderTest(ApiServer& server, const std::string& name, int worke
 
 JobUnderTest::~JobUnderTest() = default;
 
-void JobUnderTest::create() {
-  const Json object{
+void JobUnderTest::create(const Json& spec_patch) {
+  Json object{
       {"apiVersion", contract::kApiVersion},
       {"kind", contract::kKind},
       {"metadata", {{"name", name_}, {"namespace", name_space_}}},
@@ -208,6 +230,7 @@ void JobUnderTest::create() {
         {"dataset", {{"format", "idx"}, {"path", "/data"}}},
         {"training", {{"epochs", 1}, {"batchSize", {{"perReplica", 64}}}}},
         {"metrics", {{"port", coordinator_->port()}}}}}};
+  object["spec"].merge_patch(spec_patch);
   const ApiReply reply = server_.client().create(trainingjobs(), name_space_, object);
   ASSERT_TRUE(reply.ok()) << reply.message;
 }
@@ -320,9 +343,8 @@ void JobUnderTest::end_pod(const Json& pod, int exit_code, const std::string& me
   EXPECT_TRUE(reply.ok()) << reply.message;
 }
 
-void JobUnderTest::report(contract::JobStage stage, int joined, std::int64_t step) {
-  const Json object = job();
-  const auto report = make_report(meta(object, "uid"), attempt(), stage, workers_, joined, step);
+void JobUnderTest::report(contract::JobStage stage, std::int64_t step) {
+  const auto report = make_report(stage, step);
   const std::lock_guard lock(mutex_);
   report_ = base::dump_json(contract::to_json(report));
 }

@@ -64,7 +64,7 @@ class JobUnderTest {
  public:
   JobUnderTest(ApiServer& server, const std::string& name, int workers);
   ~JobUnderTest();
-  void create();
+  void create(const Json& spec_patch = Json::object());
   void patch_spec(const Json& patch);
   void remove();
 
@@ -82,8 +82,10 @@ class JobUnderTest {
   // A caller that dies in the middle of a DELETE may leave a pod that is only marked; a kubelet would end it.
   void finish_terminating();
   void end_pod(const Json& pod, int exit_code, const std::string& message = "");
-  // What the coordinator says from now on; its attempt is the job's current one.
-  void report(contract::JobStage stage, int joined, std::int64_t step = 0);
+  // What the coordinator says from now on: it is the newest one of the current attempt, and the newest worker pods
+  // are its members.
+  void report(contract::JobStage stage, std::int64_t step = 0);
+  contract::JobReport make_report(contract::JobStage stage, std::int64_t step);
 
   const std::string& name_space() const { return name_space_; }
 
@@ -96,9 +98,5 @@ class JobUnderTest {
   std::string report_;
   std::unique_ptr<base::HttpServer> coordinator_;
 };
-
-// The report as JobUnderTest serves it, for termination messages.
-contract::JobReport make_report(const std::string& uid, std::int64_t attempt, contract::JobStage stage,
-                                int ranks, int joined, std::int64_t step);
 
 }  // namespace evenkeel::oper
