@@ -96,6 +96,7 @@ class Balancer {
   // What shares are divided by now; as in BalanceDecision.
   const std::vector<std::optional<double>>& in_force() const { return in_force_; }
   void set_limits(ShareLimits limits) { config_.limits = std::move(limits); }
+  const ShareLimits& limits() const { return config_.limits; }
 
  private:
   // Sums over the steps of one block; by rank.

@@ -121,6 +121,7 @@ std::string baseline_note(const std::optional<Baseline>& baseline) {
 
 Findings diagnose(const DiagnosisWindow& window, const DiagnosisInput& input) {
   Findings found;
+  found.baseline = input.baseline;
   std::optional<double> samples_per_rank;
   if (window.ready()) {
     const std::vector<StepWork> steps = window.steps();

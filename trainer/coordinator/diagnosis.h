@@ -37,6 +37,7 @@ struct Findings {
   contract::Balance balance;
   std::vector<RankFinding> ranks;      // by rank; empty: no window yet
   std::optional<Waterfall> waterfall;  // as above
+  std::optional<Baseline> baseline;    // that the waterfall was made with
   std::vector<Fired> fired;            // all rules that were asked and fired, the verdict's first: for events
 };
 

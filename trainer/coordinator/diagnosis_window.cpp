@@ -9,6 +9,17 @@ void DiagnosisWindow::restart() {
   seconds_ = 0;
 }
 
+double DiagnosisWindow::mean_samples() const {
+  double samples = 0, ranks = 0;
+  for (const StepWork& step : steps_) {
+    for (const RankWork& rank : step.ranks) {
+      samples += rank.samples;
+      ranks += rank.present ? 1 : 0;
+    }
+  }
+  return ranks > 0 ? samples / ranks : 0;
+}
+
 void DiagnosisWindow::add(StepWork step, bool special) {
   if (++seen_ <= limits_.warmup_steps || special || step.step_seconds <= 0) return;
   if (!steps_.empty() && present_ranks(steps_.back()) != present_ranks(step)) restart();

@@ -34,6 +34,7 @@ class DiagnosisWindow {
   void restart();
   int size() const { return static_cast<int>(steps_.size()); }
   double seconds() const { return seconds_; }
+  double mean_samples() const;  // of a rank that takes part, in a step; 0 without steps
   std::vector<StepWork> steps() const { return {steps_.begin(), steps_.end()}; }
   const WindowLimits& limits() const { return limits_; }
 
