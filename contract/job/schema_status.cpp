@@ -44,7 +44,9 @@ Field pods_field() {
        array("replacing", "Pods of the open incident that are still to be made, e.g. worker-2-7.",
              words("", "Role, rank and incarnation.")),
        array("replaced", "Pods of the open incident that have been made.",
-             words("", "Role, rank and incarnation."))});
+             words("", "Role, rank and incarnation.")),
+       array("lost", "Pods that run, but that the coordinator does not hear.",
+             object("", "One pod.", {words("pod", "Role, rank and incarnation."), time("since", "Since when.")}))});
 }
 
 Field workers_field() {

@@ -84,6 +84,12 @@ std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordina
   return failures;
 }
 
+Failure unheard(const Pod& pod, std::int64_t seconds) {
+  Failure failure{pod.name, pod.uid, pod.node, pod.role, pod.rank, pod.attempt, {}, false, "Unheard", "", {}};
+  failure.message = "the coordinator has not heard it for " + std::to_string(seconds) + " s";
+  return failure;
+}
+
 std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,
                                               const std::vector<std::string>& handled) {
   std::vector<Failure> failures;

@@ -32,6 +32,10 @@ std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& pl
 std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordinator_replaced,
                                      const std::vector<std::string>& handled);
 
+// Scope Worker: a pod that runs and that the coordinator has not heard for `seconds`: it hangs, or no packet
+// reaches it.
+Failure unheard(const Pod& pod, std::int64_t seconds);
+
 // Failures of pods that the operator is deleting: only those that had ended before it asked.
 std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,
                                               const std::vector<std::string>& handled);

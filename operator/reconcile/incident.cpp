@@ -97,7 +97,25 @@ bool opens_incident(const Turn& turn, const std::vector<Failure>& failures) {
   });
 }
 
-std::vector<Failure> find_failures(const Turn& turn) {
+// The coordinator has given the rank up at once, and the others go on; the pod itself gets some time to come back.
+constexpr int kDetectionTimes = 5;
+
+void add_unheard(Turn& turn, std::vector<Failure>& failures) {
+  if (!turn.report) return;
+  const std::chrono::seconds patience(kDetectionTimes * turn.job.spec.restart.failure_detection_seconds);
+  for (const LostPod& lost : turn.status.pods->lost) {
+    const Pod* pod = pod_named(turn.children.current, turn.job.meta.name + "-" + lost.pod);
+    const bool known = std::ranges::any_of(failures, [&](const Failure& f) { return pod && f.uid == pod->uid; });
+    if (pod == nullptr || known) continue;
+    if (lost.since + patience <= turn.now) {
+      failures.push_back(unheard(*pod, patience.count()));
+    } else {
+      turn.wake.by(lost.since + patience);
+    }
+  }
+}
+
+std::vector<Failure> find_failures(Turn& turn) {
   std::vector<Failure> failures =
       failures_of(turn.children.current, turn.plan, turn.status.restarts.handled);
   if (!turn.replaces_workers()) return failures;
@@ -107,6 +125,7 @@ std::vector<Failure> find_failures(const Turn& turn) {
                                   std::ranges::any_of(failures, is_coordinator));
   for (Failure& early : ended_too_early(turn.children.current, replaced, turn.status.restarts.handled))
     failures.push_back(std::move(early));
+  add_unheard(turn, failures);
   return failures;
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "operator/reconcile/text.h"
+
 namespace evenkeel::oper {
 namespace {
 
@@ -136,6 +138,24 @@ bool note_made(PodBook& book, const JobPlan& plan, const std::vector<Pod>& curre
   }
   book.replacing = std::move(left);
   return changed;
+}
+
+void note_lost(PodBook& book, const std::vector<Pod>& current,
+               const std::optional<contract::JobReport>& report, WallTimeValue now) {
+  if (!report) return;
+  std::set<std::string> unheard;
+  for (const contract::ReplicaReport& replica : report->replicas) {
+    if (replica.state == "lost") unheard.insert(replica.pod);
+  }
+  std::map<std::string, WallTimeValue> known;
+  for (const LostPod& lost : book.lost) known[lost.pod] = lost.since;
+  book.lost.clear();
+  for (const Pod& pod : current) {
+    if (!pod.runs() || !unheard.contains(pod.name)) continue;
+    const std::string text = contract::identity_text({pod.role, pod.rank, pod.incarnation});
+    const auto before = known.find(text);
+    book.lost.push_back({text, before == known.end() ? ceil_second(now) : before->second});
+  }
 }
 
 bool take_size(PodBook& book, int workers, std::int64_t& incarnation) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "contract/report.h"
 #include "operator/reconcile/children.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/status.h"
@@ -34,6 +35,11 @@ bool note_made(PodBook& book, const JobPlan& plan, const std::vector<Pod>& curre
 // True if the size follows the spec now. Growth waits until the pods of the last change have been made, so that
 // no rank ever has two names to be made under. `incarnation` is raised before pods are added.
 bool take_size(PodBook& book, int workers, std::int64_t& incarnation);
+
+// Keeps since when the coordinator does not hear a pod that runs. Without a report nothing is known, and nothing
+// changes. Times are whole seconds.
+void note_lost(PodBook& book, const std::vector<Pod>& current,
+               const std::optional<contract::JobReport>& report, WallTimeValue now);
 
 // The ranks of `failures` get another pod, of a new incarnation.
 void plan_replacements(PodBook& book, const std::vector<Failure>& failures, std::int64_t& incarnation);

@@ -90,6 +90,7 @@ void keep_book(Turn& turn) {
     status.pods = guess_book(turn.job.spec.workers.replicas, status.incarnation, turn.job.meta,
                              turn.children.current);
   note_made(*status.pods, turn.plan, turn.children.current);
+  note_lost(*status.pods, turn.children.current, turn.report, turn.now);
   const int before = status.pods->wanted;
   const int after = turn.job.spec.workers.replicas;
   if (take_size(*status.pods, after, status.incarnation)) {

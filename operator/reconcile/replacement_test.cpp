@@ -302,6 +302,46 @@ TEST(Replacement, at_rest_nothing_is_written_and_an_incident_costs_few_writes) {
   EXPECT_EQ(c.log.size(), writes);
 }
 
+TEST(Replacement, a_pod_that_runs_but_is_not_heard_is_replaced_after_a_while) {
+  ClusterFake c = running();
+  c.report->replicas[2].state = "lost";
+  c.settle();
+  EXPECT_EQ(c.phase(), "Running");
+  EXPECT_EQ(*c.step().requeue_after, std::chrono::seconds(50));
+  c.advance(49).settle();
+  EXPECT_EQ(total(c), 0);
+  c.advance(1).settle();
+  EXPECT_EQ(total(c), 1);
+  EXPECT_EQ(counted(c), 1);
+  EXPECT_EQ(c.status()["lastFailure"]["reason"], "Unheard");
+  EXPECT_EQ(name_of(c.pod("t-worker-2")), "t-worker-2-2");
+  EXPECT_EQ(c.count("delete Pod t-worker-2-1"), 1);
+  c.run_all().settle().join_all();
+  EXPECT_EQ(c.phase(), "Running");
+  EXPECT_FALSE(c.status()["pods"].contains("lost"));
+  EXPECT_EQ(c.broken, kNothingBroken);
+}
+
+TEST(Replacement, a_pod_that_is_heard_again_stays) {
+  ClusterFake c = running();
+  c.report->replicas[2].state = "lost";
+  c.settle().advance(40).settle();
+  c.report->replicas[2].state = "stepping";
+  c.settle().advance(40).settle();
+  c.report->replicas[2].state = "lost";
+  c.settle().advance(40).settle();
+  EXPECT_EQ(total(c), 0);
+  EXPECT_EQ(c.count("delete"), 0);
+}
+
+TEST(Replacement, nobody_is_unheard_while_the_coordinator_is_away) {
+  ClusterFake c = running();
+  c.report->replicas[2].state = "lost";
+  c.settle().erase_pod("t-coordinator-0").settle().advance(100).settle();
+  EXPECT_EQ(c.count("create"), 1);
+  EXPECT_EQ(total(c), 1);
+}
+
 TEST(Replacement, a_wiped_status_takes_the_pods_as_they_are) {
   ClusterFake c = running();
   c.exit("t-worker-1", 70).settle().run_all().settle().join_all();

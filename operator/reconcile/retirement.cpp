@@ -27,7 +27,7 @@ Request patch(const std::string& kind, const std::string& name, const std::strin
 Request hide(const Pod& pod) {
   Json body;
   body["metadata"]["labels"][contract::kLabelCurrent] = nullptr;
-  return patch("Pod", pod.name, pod.uid, std::move(body), "its name belongs to another incarnation now");
+  return patch("Pod", pod.name, pod.uid, std::move(body), "it holds no rank any more");
 }
 
 // A worker beyond the wanted number takes part until the coordinator, who has read that number, lists it no more.

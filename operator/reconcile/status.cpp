@@ -51,6 +51,10 @@ std::optional<PodBook> decode_pods(const Json& json) {
   book.incarnation = std::max<std::int64_t>(0, base::int_at(json, "incarnation"));
   book.replacing = strings(base::child(json, "replacing"));
   book.replaced = strings(base::child(json, "replaced"));
+  for (const Json& item : base::child(json, "lost")) {
+    if (const auto since = time_at(item, "since"))
+      book.lost.push_back({base::string_at(item, "pod"), *since});
+  }
   return book;
 }
 
@@ -58,6 +62,8 @@ Json pods_json(const PodBook& book) {
   Json json = {{"wanted", book.wanted}, {"made", book.made}, {"incarnation", book.incarnation}};
   if (!book.replacing.empty()) json["replacing"] = book.replacing;
   if (!book.replaced.empty()) json["replaced"] = book.replaced;
+  for (const LostPod& lost : book.lost)
+    json["lost"].push_back({{"pod", lost.pod}, {"since", base::to_rfc3339(lost.since)}});
   return json;
 }
 

@@ -30,6 +30,12 @@ struct Restarts {
   std::optional<WallTimeValue> next_retry_time;
 };
 
+// A pod that runs and that the coordinator has lost: since when.
+struct LostPod {
+  std::string pod;  // as in PodBook
+  WallTimeValue since{};
+};
+
 // Scope Worker: which pods an attempt has had, so that a pod that is not there is either still to be made or
 // was taken away, whatever crashed in between. An entry of the lists is "<role>-<rank>-<incarnation>".
 struct PodBook {
@@ -38,6 +44,7 @@ struct PodBook {
   std::int64_t incarnation = 0;        // of the pods of the ranks from `made` on
   std::vector<std::string> replacing;  // of the open incident, to be made
   std::vector<std::string> replaced;   // of the open incident, made
+  std::vector<LostPod> lost;
 };
 
 // desired: 0 while suspended or finished. replicas: as the spec has it, for "3/4".

@@ -196,8 +196,8 @@ TEST_F(OperatorTest, a_running_job_is_scaled_up_and_down) {
   ASSERT_TRUE(eventually([&] { return job.pods().size() == 7; })) << job.job().dump(1);
   EXPECT_EQ(wanted(), "6");
   EXPECT_TRUE(eventually([&] {
-    const Json& annotations = base::at_path(pod_of(job, "coordinator", 0), {"metadata", "annotations"});
-    return base::string_at(annotations, contract::kAnnotationWanted) == "6";
+    const Json coordinator = pod_of(job, "coordinator", 0);
+    return base::string_at(base::at_path(coordinator, {"metadata", "annotations"}), contract::kAnnotationWanted) == "6";
   }));
   job.run_all();
   job.report(JobStage::kRunning, 2);
