@@ -1,5 +1,6 @@
 #include "trainer/config/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
@@ -76,9 +77,12 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
   EVENKEEL_ASSIGN(out.role, contract::parse_role(role));
   EVENKEEL_ASSIGN(const std::int64_t rank, integer(environment, contract::kEnvRank, 0, 65535));
   out.rank = static_cast<int>(rank);
-  if (out.role == contract::Role::kWorker && out.rank >= out.config.ranks) {
-    return bad(contract::kEnvRank, "rank " + std::to_string(rank) + " of a job with " +
-                                       std::to_string(out.config.ranks) + " ranks");
+  // A job that grows keeps the configuration that its attempt began with.
+  const contract::WorkersSpec& workers = out.config.spec.workers;
+  const int most = std::max(out.config.ranks, workers.most() * workers.devices_per_replica);
+  if (out.role == contract::Role::kWorker && out.rank >= most) {
+    return bad(contract::kEnvRank,
+               "rank " + std::to_string(rank) + " of a job with " + std::to_string(most) + " ranks");
   }
   EVENKEEL_ASSIGN(out.incarnation, integer(environment, contract::kEnvIncarnation, 1, std::int64_t{1} << 53));
   EVENKEEL_ASSIGN(const std::int64_t metrics_port,
@@ -98,6 +102,7 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
   out.trace = text(contract::kEnvTrace, "");
   EVENKEEL_ASSIGN(out.micro_batch, integer(environment, contract::kEnvMicroBatch, 0, std::int64_t{1} << 24));
   out.termination_log = text(contract::kEnvTerminationLog, "/dev/termination-log");
+  out.wanted_file = text(contract::kEnvWantedFile, "");
   return out;
 }
 
