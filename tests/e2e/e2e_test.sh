@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Jobs end to end on a real Kubernetes: apply, logs, exec, suspend and resume, a killed worker, bad manifests, delete.
+# Jobs end to end on a real Kubernetes: apply, logs, exec, suspend and resume, a killed worker, pods deleted by force, a
+# job that grows and shrinks, bad manifests, delete.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tests/lib.sh
@@ -43,7 +44,7 @@ YAML
 }
 "$CLUSTER" kubectl get pv -o name 2> /dev/null | grep '/e2e-' | xargs -r "$CLUSTER" kubectl delete > /dev/null 2>&1
 { volume e2e-data /usr/share/datasets/fashion-mnist ReadOnlyMany
-  for name in good pause kill quiet silence; do
+  for name in good pause kill force scale quiet silence; do
     install -d -o 65532 -g 65532 "$checkpoints/$name"
     volume "e2e-$name" "$checkpoints/$name" ReadWriteMany
   done; } > "$work/volumes.yaml"
@@ -112,6 +113,21 @@ equal "no restart counted" 0 "$(field pause .status.restarts.countedTowardsMax)"
 equal "no sample lost or twice: consumed = steps x global batch" "$(e=$((1200 / 469)); r=$((1200 % 469)); echo $((e * 60000 + r * 128)))" \
   "$(k get tjob pause -o json | jq '[.status.replicas[].consumed] | add')"
 
+# uids JOB [NAME...]: of the job's pods, but for those of these names, sorted.
+uids() {
+  local job=$1; shift
+  k get pods -l "training.evenkeel.dev/job-name=$job" -o json |
+    jq -r --args '.items[].metadata | select(.name as $n | $ARGS.positional | index($n) | not) | .uid' "$@" | sort
+}
+# samples STEPS: of so many steps of 128, with the short last one of each epoch.
+samples() { echo $(($1 / 469 * 60000 + $1 % 469 * 128)); }
+# The pod that peers resolve under a rank's name is this one.
+holds() { # JOB ROLE RANK POD
+  [ "$(k get pods -l "training.evenkeel.dev/job-name=$1,training.evenkeel.dev/role=$2,training.evenkeel.dev/rank=$3,training.evenkeel.dev/current=true" \
+    -o 'jsonpath={.items[*].metadata.name}' 2> /dev/null)" = "$4" ]
+}
+all_joined() { [ "$(k get tjob "$1" -o json | jq -r '.status.conditions[] | select(.type == "Restarting") | .status')" = False ] && phase_is "$1" Running; }
+
 # 3. A worker dies: one incident, one restart, and the end is the same.
 job kill 2 'steps: 900' > "$work/kill.yaml"
 k apply -f "$work/kill.yaml" > /dev/null
@@ -124,6 +140,47 @@ check "SIGKILL to the worker's process" kill -9 "$pid"
 check "completes all the same" k wait --for=condition=Complete tjob/kill --timeout=180s
 equal "one restart" 1 "$(field kill .status.restarts.total)"
 equal "steps in all" 900 "$(field kill .status.progress.step)"
+equal "in its first attempt: nobody else was restarted" 1 "$(field kill .status.attempt)"
+
+# 3b. A worker's pod is deleted by force, then the coordinator's: each is replaced alone, and no sample is lost or
+# taken twice.
+job force 3 'steps: 6000' | sed 's/perReplica: 64/global: 128/' > "$work/force.yaml"
+k apply -f "$work/force.yaml" > /dev/null
+within "a job of three runs" 60 phase_is force Running
+harmed=(force-worker-1-1 force-coordinator-0-1)
+kept=$(uids force "${harmed[@]}")
+check "a worker's pod is deleted by force" k delete pod force-worker-1-1 --force --grace-period=0
+within "the rank gets another pod" 30 holds force worker 1 force-worker-1-2
+within "and joins" 90 all_joined force
+check "the coordinator's pod is deleted" k delete pod force-coordinator-0-1 --wait=false
+within "the coordinator gets another pod" 30 holds force coordinator 0 force-coordinator-0-3
+within "and the workers join it" 120 all_joined force
+check "the job completes" k wait --for=condition=Complete tjob/force --timeout=300s
+equal "in its first attempt" 1 "$(field force .status.attempt)"
+equal "two incidents" 2 "$(field force .status.restarts.total)"
+equal "of which none counts" 0 "$(field force .status.restarts.countedTowardsMax)"
+equal "the others are the pods they were" "$kept" "$(uids force "${harmed[@]}" force-worker-1-2 force-coordinator-0-3)"
+equal "no sample lost or twice" "$(samples 6000)" "$(k get tjob force -o json | jq '[.status.replicas[].consumed] | add')"
+
+# 3c. A job grows and shrinks while it runs.
+job scale 2 'steps: 8000' | sed 's/perReplica: 64/global: 128/; s/replicas: 2/replicas: 2, minReplicas: 1, maxReplicas: 3/' > "$work/scale.yaml"
+k apply -f "$work/scale.yaml" > /dev/null
+within "a scalable job runs" 60 phase_is scale Running
+kept=$(uids scale)
+contains "beyond its range it does not go" 'between minReplicas and maxReplicas' "$(k scale tjob scale --replicas=4 2>&1)"
+check "kubectl scale up" k scale tjob scale --replicas=3
+members() { curl_report scale | jq -r '[.replicas[] | select(.state == "stepping")] | length' 2> /dev/null; }
+has_members() { [ "$(members)" = "$1" ]; }
+within "three train" 150 has_members 3
+check "kubectl scale down" k scale tjob scale --replicas=2
+pods_are() { [ "$(k get pods -l "training.evenkeel.dev/job-name=$1" --field-selector=status.phase=Running --no-headers 2> /dev/null | grep -c .)" = "$2" ]; }
+within "two train" 150 has_members 2
+within "and the third pod is gone" 90 pods_are scale 3
+check "the job completes" k wait --for=condition=Complete tjob/scale --timeout=300s
+equal "in its first attempt" 1 "$(field scale .status.attempt)"
+equal "without a restart" 0 "$(field scale .status.restarts.total)"
+equal "with the pods it had" "$kept" "$(uids scale)"
+equal "no sample lost or twice" "$(samples 8000)" "$(field scale .status.progress.samples)"
 
 # 4. Bad input: clear words, and nobody else suffers.
 contains "a typo is named" 'replicaz' "$(job typo 2 'epochs: 1' | sed 's/replicas/replicaz/' | k apply -f - 2>&1)"
