@@ -181,6 +181,38 @@ TEST(Progress, a_large_job_shows_its_slowest_ranks) {
   EXPECT_EQ(status.replicas.back()["rank"], 77);
 }
 
+TEST(Progress, remedies_stand_in_the_status_best_first_and_not_too_many) {
+  contract::JobReport report = report_at(10);
+  report.diagnosis.remedies = {
+      {"shares by speed", 0.4567, 0.4321, contract::RemedyState::kApplied, std::nullopt},
+      {"batch x2", 0.1, std::nullopt, contract::RemedyState::kNotAllowed, 0.05}};
+  JobStatus status;
+  apply_report(status, report, {}, at(0));
+  const Json& remedies = status.diagnosis["remedies"];
+  ASSERT_EQ(remedies.size(), 2u);
+  EXPECT_EQ(remedies[0]["predictedGain"], 0.457);
+  EXPECT_EQ(remedies[0]["measuredGain"], 0.432);
+  EXPECT_EQ(remedies[0]["state"], "Applied");
+  EXPECT_FALSE(remedies[1].contains("measuredGain"));
+  report.diagnosis.remedies.resize(30);
+  apply_report(status, report, {}, at(0));
+  EXPECT_EQ(status.diagnosis["remedies"].size(), 8u);
+}
+
+TEST(Balance, shares_that_follow_a_slow_rank_are_balanced) {
+  contract::JobReport report = report_at(1);
+  report.replicas.resize(1);
+  report.replicas[0].relative_performance = 0.5;
+  report.balance.balanced = true;
+  EXPECT_TRUE(judge_balance(report, 0.75, false)->status);
+  report.balance.balanced = false;
+  report.balance.reason = "groups of 16 samples stay together";
+  EXPECT_EQ(judge_balance(report, 0.75, true)->reason, "Straggler");
+  EXPECT_EQ(judge_balance(report, 0.75, true)->message, report.balance.reason);
+  report.replicas[0].relative_performance = 0.9;
+  EXPECT_EQ(judge_balance(report, 0.75, true)->reason, "LimitedShares");
+}
+
 TEST(Balance, does_not_flap_around_the_threshold) {
   contract::JobReport report = report_at(1);
   EXPECT_FALSE(judge_balance(report, 0.75, true).has_value());

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxReplicasShown = 64;
 constexpr std::size_t kWorstShown = 8;
+constexpr std::size_t kRemediesShown = 8;
 constexpr double kFlapMargin = 0.05;
 constexpr double kLongestEtaSeconds = 10.0 * 365 * 86400;
 
@@ -68,6 +69,19 @@ Json balance_json(const contract::Balance& balance) {
   return json;
 }
 
+Json remedies_json(const std::vector<contract::Remedy>& remedies) {
+  Json list = Json::array();
+  for (const contract::Remedy& remedy : remedies) {
+    Json entry = {{"action", fit_text(remedy.action)}};
+    put(entry, "predictedGain", remedy.predicted_gain);
+    put(entry, "measuredGain", remedy.measured_gain);
+    entry["state"] = contract::remedy_state_name(remedy.state);
+    list.push_back(std::move(entry));
+    if (list.size() == kRemediesShown) break;
+  }
+  return list;
+}
+
 Json diagnosis_json(const contract::Diagnosis& diagnosis) {
   Json json = {{"verdict", diagnosis.verdict}};
   if (!diagnosis.message.empty()) json["message"] = fit_text(diagnosis.message);
@@ -78,6 +92,7 @@ Json diagnosis_json(const contract::Diagnosis& diagnosis) {
   put(losses, "imbalance", diagnosis.losses.imbalance);
   put(losses, "communication", diagnosis.losses.communication);
   if (!losses.empty()) json["losses"] = std::move(losses);
+  if (!diagnosis.remedies.empty()) json["remedies"] = remedies_json(diagnosis.remedies);
   return json;
 }
 
@@ -139,7 +154,13 @@ std::optional<ConditionText> judge_balance(const contract::JobReport& report, do
   if (slowest == nullptr) return std::nullopt;
   const double limit = is_balanced_now ? threshold : threshold + kFlapMargin;
   // No figures in the message: they change with every report, and a condition is written at once.
-  if (*slowest->relative_performance < limit) {
+  const bool straggler = *slowest->relative_performance < limit;
+  // Where shares follow the ranks' speed, a slow rank alone is no imbalance.
+  if (report.balance.balanced) {
+    if (*report.balance.balanced) return ConditionText{true, "Balanced", "the shares fit the ranks' speed"};
+    return ConditionText{false, straggler ? "Straggler" : "LimitedShares", fit_text(report.balance.reason)};
+  }
+  if (straggler) {
     return ConditionText{false, "Straggler",
                          "rank " + std::to_string(slowest->rank) + " is a straggler; see status.diagnosis"};
   }

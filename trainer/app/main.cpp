@@ -13,6 +13,7 @@
 #include "contract/exit_codes.h"
 #include "contract/job/validate.h"
 #include "trainer/app/checkpoint_command.h"
+#include "trainer/app/explain_command.h"
 #include "trainer/config/manifest.h"
 #include "trainer/config/settings.h"
 #include "trainer/coordinator/coordinator_server.h"
@@ -180,6 +181,8 @@ int main(int argc, char** argv) {
   CLI::App* plan_command = add_plan(app, plan_options);
   trainer::CheckpointCommand checkpoint_command;
   trainer::add_checkpoint_command(app, checkpoint_command);
+  trainer::ExplainCommand explain_command;
+  trainer::add_explain_command(app, explain_command);
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
   trainer::LocalOptions local_options;
   CLI::App* local_command = add_local(app, local_options);
@@ -197,6 +200,9 @@ int main(int argc, char** argv) {
   base::init_log(base::LogLevel::kInfo, {});
   if (checkpoint_command.command->parsed()) {
     return trainer::run_checkpoint_command(checkpoint_command, base::real_files(), std::cout, std::cerr);
+  }
+  if (explain_command.command->parsed()) {
+    return trainer::run_explain(explain_command, base::real_files(), trainer::fetch_by_http, std::cout, std::cerr);
   }
   if (worker_command->parsed()) return worker();
   if (coordinator_command->parsed()) return coordinator();

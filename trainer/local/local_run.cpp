@@ -92,6 +92,7 @@ class LocalRun {
   bool try_again(const AttemptEnd& end);
   void show(const contract::JobReport& report);
   Status write_report(const AttemptEnd& end, int exit_code);
+  contract::JobReport explainable(contract::JobReport report) const;
   void merge_trace(const AttemptOptions& attempt);
   Json cpu_json() const;
   std::ostream& out() { return *environment_.out; }
@@ -108,6 +109,7 @@ class LocalRun {
   double started_ = now_s();
   std::string started_text_ = wall_text();
   std::optional<double> first_step_s_;
+  std::optional<contract::JobReport> last_seen_;  // with its history
   Redraw redraw_;
   double next_line_ = 0, next_repeat_ = 0;
   std::string last_news_;
@@ -251,6 +253,7 @@ bool LocalRun::try_again(const AttemptEnd& end) {
 
 void LocalRun::show(const contract::JobReport& report) {
   const double elapsed = now_s() - started_;
+  if (!report.history.empty()) last_seen_ = report;
   if (!first_step_s_ && report.progress.step > 0) first_step_s_ = elapsed;
   if (environment_.terminal) {
     out() << redraw_.frame(table_text(report, elapsed)) << std::flush;
@@ -263,6 +266,15 @@ void LocalRun::show(const contract::JobReport& report) {
   next_repeat_ = elapsed + kRepeatEverySeconds;
   last_news_ = news;
   out() << line_text(report, elapsed) << "\n" << std::flush;
+}
+
+// The coordinator's last words are short: what they leave out was seen while it still answered.
+contract::JobReport LocalRun::explainable(contract::JobReport report) const {
+  if (!last_seen_ || last_seen_->attempt != report.attempt) return report;
+  if (report.history.empty()) report.history = last_seen_->history;
+  if (!report.waterfall) report.waterfall = last_seen_->waterfall;
+  if (report.replicas.size() < last_seen_->replicas.size()) report.replicas = last_seen_->replicas;
+  return report;
 }
 
 Json LocalRun::cpu_json() const {
@@ -302,6 +314,7 @@ Status LocalRun::write_report(const AttemptEnd& end, int exit_code) {
   report["job"] = job_object(job_, end.report, outcome);
   report["cpu"] = cpu_json();
   report["sentence"] = end.report.diagnosis.message;
+  report["explain"] = contract::to_json(explainable(end.report));
   Status written = write_file(options_.report, base::dump_json(report, 2) + "\n");
   if (!written.ok()) return base::with_context("--report", written.error());
   return {};

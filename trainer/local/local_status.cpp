@@ -36,6 +36,19 @@ Json replicas(const Json& report) {
   return list;
 }
 
+Json balance(const Json& report) {
+  Json balance = base::child(report, "balance");
+  for (const char* name : {"mode", "balanced", "reason", "lossLeft"}) balance.erase(name);
+  return balance;
+}
+
+Json diagnosis(const Json& report) {
+  Json diagnosis = base::child(report, "diagnosis");
+  if (!diagnosis.contains("remedies")) return diagnosis;
+  for (Json& remedy : diagnosis["remedies"]) remedy.erase("predictedLossGain");
+  return diagnosis;
+}
+
 Json progress(const contract::JobReport& report, const Json& json) {
   Json progress = base::child(json, "progress");
   progress.erase("etaSeconds");
@@ -77,8 +90,8 @@ Json job_object(const contract::TrainingJob& job, const contract::JobReport& rep
                        {"readyText", std::to_string(report.joined) + "/" + std::to_string(ranks)}};
   status["progress"] = progress(report, json);
   status["time"] = time(report);
-  status["balance"] = base::child(json, "balance");
-  status["diagnosis"] = base::child(json, "diagnosis");
+  status["balance"] = balance(json);
+  status["diagnosis"] = diagnosis(json);
   status["replicas"] = replicas(json);
   if (report.failure) {
     status["lastFailure"] = {{"rank", report.failure->rank},

@@ -54,6 +54,20 @@ std::string results_text(const contract::Progress& p) {
   return text;
 }
 
+// What was done, with what it gained.
+std::string remedies_text(const contract::JobReport& report) {
+  std::string text;
+  for (const contract::Remedy& r : report.diagnosis.remedies) {
+    const bool done =
+        r.state == contract::RemedyState::kApplied || r.state == contract::RemedyState::kReverted;
+    if (!done) continue;
+    text += std::string(contract::remedy_state_name(r.state)) + ": " + r.action + ", predicted gain " +
+            fixed(r.predicted_gain * 100, 0) + "%, measured " +
+            (r.measured_gain ? fixed(*r.measured_gain * 100, 0) + "%" : "not yet") + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string line_text(const contract::JobReport& report, double elapsed_seconds) {
@@ -73,7 +87,7 @@ std::string table_text(const contract::JobReport& report, double elapsed_seconds
   std::string text = line_text(report, elapsed_seconds) + "\n";
   text += cells({"RANK", "STATE", "SAMPLES/S", "BUSY ms", "WAIT ms", "REL.PERF", "CONSUMED", "CPU"});
   for (const contract::ReplicaReport& replica : report.replicas) text += rank_line(report, replica);
-  return text + report.diagnosis.verdict + ": " + report.diagnosis.message + "\n";
+  return text + report.diagnosis.verdict + ": " + report.diagnosis.message + "\n" + remedies_text(report);
 }
 
 std::string summary_text(const contract::JobReport& report, double elapsed_seconds, int exit_code) {
@@ -82,7 +96,7 @@ std::string summary_text(const contract::JobReport& report, double elapsed_secon
                      ": " + std::to_string(p.step) + " of " + std::to_string(p.target_steps) + " steps, " +
                      std::to_string(p.samples) + " samples" + results_text(p) + "\n";
   if (exit_code != 0) text += report.message + "\n";
-  return text + report.diagnosis.verdict + ": " + report.diagnosis.message + "\n";
+  return text + report.diagnosis.verdict + ": " + report.diagnosis.message + "\n" + remedies_text(report);
 }
 
 std::string Redraw::frame(const std::string& text) {
