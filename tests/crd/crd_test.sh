@@ -142,6 +142,9 @@ judge_status_and_scale() {
   check "scale shows the replicas" scale_reads
   check "scale changes a suspended job" scale_writes
   check "scale is refused for a running job, in words" scale_is_refused
+  request POST "$jobs" tests/manifests/valid/elastic.json >/dev/null
+  check "scale changes a running job that has a range" kubectl scale tjob elastic --replicas=8
+  check "and not beyond it, in words" scale_is_out_of_range
   check "columns" columns_print
 }
 full_status() {
@@ -162,6 +165,10 @@ scale_writes() {
 scale_is_refused() {
   local words
   ! words=$(kubectl scale tjob shortest --replicas=5 2>&1) && grep -q "fixed size" <<<"$words"
+}
+scale_is_out_of_range() {
+  local words
+  ! words=$(kubectl scale tjob elastic --replicas=9 2>&1) && grep -q "between minReplicas and maxReplicas" <<<"$words"
 }
 columns_print() {
   kubectl get tjob shortest -o wide | tee "$dir/columns"
