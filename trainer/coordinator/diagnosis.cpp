@@ -22,10 +22,16 @@ struct Family {
   std::string sentence;
 };
 
+// The shares fit the ranks' speed: what slower hardware lacks is still lost, and nobody waits for it.
+bool settled(const Case& c) {
+  return c.job.shares_by_speed && imbalance_ratio(c.signals.own) <= c.limits.imbalance_above;
+}
+
 std::vector<Family> families(const Case& c) {
   const contract::Losses& l = c.losses;
   const double fixed = l.fixed_cost.value_or(0), input = l.input_wait.value_or(0);
-  const double imbalance = l.imbalance.value_or(0), network = l.communication.value_or(0);
+  const double network = l.communication.value_or(0);
+  const double imbalance = settled(c) ? c.waterfall.wait / c.waterfall.step_seconds : l.imbalance.value_or(0);
   std::vector<Family> all{
       {"fixed cost",
        fixed,
@@ -85,6 +91,12 @@ std::string nothing_is_wrong(const Case& c, const Family& largest) {
       "the largest loss is " + std::string(largest.loss) + ", " + percent(largest.share) + " of each step";
   if (c.signals.ranks() < 2) return "one rank: there is nothing to compare; " + loss;
   const std::size_t slowest = c.signals.slowest();
+  if (settled(c) && c.signals.slowest_relative() < c.limits.relative_below) {
+    return "the shares fit the ranks' speed: rank " + std::to_string(c.signals.present[slowest]) +
+           " runs at " + two_digits(c.signals.slowest_relative()) + " of the others, and the " +
+           percent(c.waterfall.capacity / c.waterfall.step_seconds) +
+           " of each step that it lacks are not to be had by sharing; " + loss;
+  }
   return "no straggler: rank " + std::to_string(c.signals.present[slowest]) + " is the slowest, at " +
          two_digits(c.signals.slowest_relative()) + " of the others; " + loss;
 }

@@ -165,6 +165,14 @@ TEST(Diagnosis, the_worked_examples) {
   found = with_facts(shares(121, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "CommunicationBound");
   EXPECT_NEAR(*found.ranks[3].relative_performance, 0.67, 0.01);
+  found = with_facts(shares(115, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
+  EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
+  EXPECT_EQ(found.diagnosis.message.rfind("the shares fit the ranks' speed: rank 3 runs at 0.67", 0), 0u)
+      << found.diagnosis.message;
+  // With a slower rank more than a tenth is lost for good; nobody waits for it, so it is no verdict.
+  found = with_facts(shares(118, {72, 72, 72, 40}, {108, 108, 108, 108}, 2), input);
+  EXPECT_EQ(found.diagnosis.verdict, "ScalingFine") << found.diagnosis.message;
+  EXPECT_GT(*found.diagnosis.losses.imbalance, 0.1);
   // B: the batch was kept.
   found = with_facts(shares(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1), input);
   EXPECT_EQ(found.diagnosis.verdict, "BatchNotScaled");
