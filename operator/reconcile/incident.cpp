@@ -1,7 +1,6 @@
 #include "operator/reconcile/incident.h"
 
 #include <algorithm>
-#include <set>
 
 #include "operator/reconcile/ending.h"
 #include "operator/reconcile/failure.h"
@@ -16,24 +15,16 @@ namespace {
 
 using contract::RestartAction;
 
-constexpr std::size_t kMaxHandled = 64;  // enough to tell, small enough for 4,096 pods that die together
+// Enough to tell, small enough for 4,096 pods that die together. In scope Worker the book of pods tells them apart
+// anyway: a pod that has a successor is asked no more.
+constexpr std::size_t kMaxHandled = 64;
 
-// The oldest are forgotten, but in scope Worker none whose pod is still there: it would be counted again.
 void remember(Turn& turn, const std::vector<Failure>& failures) {
   std::vector<std::string>& handled = turn.status.restarts.handled;
   for (const Failure& failure : failures) {
     if (!failure.uid.empty()) handled.push_back(failure.uid);
   }
-  std::set<std::string> there;
-  if (turn.replaces_workers()) {
-    for (const Pod& pod : turn.children.all_pods()) there.insert(pod.uid);
-  }
-  std::size_t surplus = handled.size() > kMaxHandled ? handled.size() - kMaxHandled : 0;
-  std::erase_if(handled, [&](const std::string& uid) {
-    if (surplus == 0 || there.contains(uid)) return false;
-    --surplus;
-    return true;
-  });
+  if (handled.size() > kMaxHandled) handled.erase(handled.begin(), handled.end() - kMaxHandled);
 }
 
 std::optional<WallTimeValue> running_since(const JobStatus& status) {
