@@ -30,7 +30,7 @@ h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 34px 0 6p
 p { margin: 6px 0; } .soft { color: var(--soft); }
 .verdict { border-left: 4px solid var(--wait); padding: 4px 0 4px 14px; margin: 18px 0; }
 .verdict.fine { border-color: var(--gain); } .verdict b { font-size: 18px; }
-svg { display: block; width: 100%; height: auto; margin: 8px 0; }
+svg { display: block; width: 100%; height: auto; margin: 8px 0; } rect { shape-rendering: crispEdges; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; }
 svg text.small { fill: var(--soft); font-size: 11.5px; } svg text.strong { fill: var(--wait); font-weight: 600; }
 svg text.end { text-anchor: end; }

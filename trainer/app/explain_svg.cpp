@@ -199,19 +199,25 @@ std::string phases_svg(const contract::JobReport& report) {
   const double height = 26 + (kRow + 8) * static_cast<double>(ranks.size()) + 22;
   std::string svg = open_svg(height, "Where each rank's time goes, over the steps");
   double x = kLeft;
-  svg += key("useful", "computing", x) + key("input", "waiting for data", x) +
-         key("wait", "waiting for others", x);
+  svg += key("useful", "computing", x);
+  svg += key("input", "waiting for data", x);
+  svg += key("wait", "waiting for the slowest", x);
+  svg += key("rest", "communication", x);
   double y = 26;
   for (const int rank : ranks) {
     svg += label("end", kLeft - 10, y + kRow / 2, "rank " + std::to_string(rank));
     for (const HistoryPoint& point : report.history) {
       const HistoryRank* one = of_rank(point, rank);
       if (one == nullptr) continue;
-      const double waits = std::max(0.0, point.step_seconds - own(*one));
+      double slowest = 0;
+      for (const HistoryRank& other : point.ranks) slowest = std::max(slowest, own(other));
+      const double waits = slowest - own(*one);
+      const double rest = std::max(0.0, point.step_seconds - slowest);
       const std::string tip = "step " + std::to_string(point.step) + ", rank " + std::to_string(rank) +
                               ": computing " + fixed_digits(one->compute_seconds * 1000, 1) +
                               " ms, waiting for data " + fixed_digits(one->input_seconds * 1000, 1) +
-                              " ms, for others " + fixed_digits(waits * 1000, 1) + " ms";
+                              " ms, for the slowest " + fixed_digits(waits * 1000, 1) +
+                              " ms, communication " + fixed_digits(rest * 1000, 1) + " ms";
       double bottom = y + kRow;
       const auto part = [&](const char* css, double seconds) {
         const double tall = kRow * std::max(0.0, seconds) / longest;
@@ -222,6 +228,7 @@ std::string phases_svg(const contract::JobReport& report) {
       part("useful", one->compute_seconds);
       part("input", one->input_seconds);
       part("wait", waits);
+      part("rest", rest);
     }
     svg += line(kLeft, y + kRow, kRight, y + kRow);
     if (rank == ranks.front())

@@ -11,7 +11,7 @@ namespace evenkeel::trainer {
 std::string escape_html(const std::string& text);
 
 std::string waterfall_svg(const contract::JobReport& report);
-// By rank: computing, waiting for data, waiting for others, over the steps.
+// By rank: computing, waiting for data and for the slowest, communication, over the steps.
 std::string phases_svg(const contract::JobReport& report);
 // Samples by rank, as a share of the step, over the steps.
 std::string shares_svg(const contract::JobReport& report);

@@ -145,8 +145,9 @@ TEST(ExplainHtml, is_one_well_formed_page_without_network_or_script) {
     EXPECT_THAT(html, HasSubstr(std::string("aria-label=\"") + picture));
   EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
   EXPECT_THAT(html, HasSubstr("4 ranks do the work of 2.50"));
-  EXPECT_THAT(html,
-              HasSubstr("step 10, rank 3: computing 144.0 ms, waiting for data 2.0 ms, for others 14.0 ms"));
+  EXPECT_THAT(
+      html, HasSubstr("step 10, rank 3: computing 144.0 ms, waiting for data 2.0 ms, for the slowest 0.0 ms, "
+                      "communication 14.0 ms"));
 }
 
 TEST(ExplainHtml, text_of_the_report_is_escaped_everywhere) {
