@@ -25,6 +25,7 @@ inline constexpr char kEnvDataPort[] = "EVENKEEL_DATA_PORT";
 // trainer/local only: file of this process's part of a trace, and samples that are computed at once.
 inline constexpr char kEnvTrace[] = "EVENKEEL_TRACE";
 inline constexpr char kEnvMicroBatch[] = "EVENKEEL_MICRO_BATCH";
+inline constexpr char kEnvInject[] = "EVENKEEL_INJECT";  // slowness on purpose: trainer/loop/injection.h
 
 // For users' own programs (torchrun, TensorFlow).
 inline constexpr char kEnvPlainRank[] = "RANK";

@@ -261,6 +261,7 @@ Json to_json(const Membership& m) {
           {"restoreStep", m.restore_step},
           {"targetSteps", m.target_steps},
           {"writer", m.writer},
+          {"preflight", m.preflight},
           {"evaluateFirst", m.evaluate_first},
           {"checkpointFirst", m.checkpoint_first}};
 }
@@ -277,6 +278,7 @@ Result<Membership> decode_membership(const Json& json) {
   m.restore_step = count(r, "restoreStep");
   m.target_steps = count(r, "targetSteps");
   m.writer = static_cast<int>(r.integer("writer", 0, 0, 65535));
+  m.preflight = r.boolean("preflight");
   m.evaluate_first = r.boolean("evaluateFirst");
   m.checkpoint_first = r.boolean("checkpointFirst");
   check_group(r, m);
@@ -293,10 +295,27 @@ Result<Regroup> decode_regroup(const Json& json) {
   return finish(r, std::move(m));
 }
 
+namespace {
+constexpr std::pair<const char*, double Preflight::*> kPreflightFields[] = {
+    {"busBytesPerSecond", &Preflight::bus_bytes_per_second},
+    {"hopSeconds", &Preflight::hop_seconds},
+    {"shareComputeSeconds", &Preflight::share_compute_seconds},
+    {"shareInputSeconds", &Preflight::share_input_seconds},
+    {"samples", &Preflight::samples},
+    {"computeSeconds", &Preflight::compute_seconds},
+    {"inputSeconds", &Preflight::input_seconds},
+    {"stepSeconds", &Preflight::step_seconds},
+    {"seconds", &Preflight::seconds}};
+}  // namespace
+
 Json to_json(const Ready& m) {
-  return {{"fence", fence_json(m.fence)},
-          {"parameterHash", m.parameter_hash},
-          {"restoreSeconds", m.restore_seconds}};
+  Json json = {{"fence", fence_json(m.fence)},
+               {"parameterHash", m.parameter_hash},
+               {"restoreSeconds", m.restore_seconds}};
+  if (m.preflight) {
+    for (const auto& [name, field] : kPreflightFields) json["preflight"][name] = (*m.preflight).*field;
+  }
+  return json;
 }
 
 Result<Ready> decode_ready(const Json& json) {
@@ -305,7 +324,12 @@ Result<Ready> decode_ready(const Json& json) {
   m.fence = read_fence(r);
   m.parameter_hash = r.string("parameterHash");
   m.restore_seconds = r.number("restoreSeconds", 0);
-  return finish(r, m);
+  if (r.has("preflight")) {
+    m.preflight.emplace();
+    JsonReader found = r.object("preflight");
+    for (const auto& [name, field] : kPreflightFields) (*m.preflight).*field = found.number(name, 0);
+  }
+  return finish(r, std::move(m));
 }
 
 Json to_json(const StepPlan& m) {

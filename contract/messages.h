@@ -89,6 +89,7 @@ struct Membership {
   std::int64_t restore_step = 0;  // committed steps of the state
   std::int64_t target_steps = 0;
   int writer = 0;  // the rank that writes the checkpoints
+  bool preflight = false;  // look at machines, network and numbers before Ready
   // What is left of step restore_step, because whoever had to do it is gone: done before the first plan.
   bool evaluate_first = false;
   bool checkpoint_first = false;
@@ -102,10 +103,22 @@ struct Regroup {
   std::string reason;
 };
 
+// What the ranks found out together before the first step; the same on all of them.
+struct Preflight {
+  double bus_bytes_per_second = 0;  // 2 (n - 1) / n * bytes of a bucket / seconds of its all-reduce
+  double hop_seconds = 0;           // from one rank to the next
+  // All ranks at once, each on its share, without any reduction: means over the ranks.
+  double share_compute_seconds = 0, share_input_seconds = 0;
+  // The rank of median speed alone on `samples`, a step of the same job with one rank; 0: not measured.
+  double samples = 0, compute_seconds = 0, input_seconds = 0, step_seconds = 0;
+  double seconds = 0;  // that all of this took
+};
+
 struct Ready {
   Fence fence;
   std::string parameter_hash;  // of weights and optimizer state: must be equal on all ranks
   double restore_seconds = 0;
+  std::optional<Preflight> preflight = {};
 };
 
 // Step `step` (1-based: the number of committed steps after it). Rank r takes the positions [cuts[r],

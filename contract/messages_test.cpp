@@ -24,7 +24,7 @@ TEST(Messages, each_one_is_read_back_as_it_was_written) {
 
   const Hello hello{1, "uid", 2, 3, 4, "pod", "00ff"};
   EXPECT_EQ(to_json(*decode_hello(over_the_wire(to_json(hello)))), to_json(hello));
-  const Membership membership{fence, 4, {1, 4}, {"a:1", "b:2"}, StateSource::kMemory, 1, 50, 100, 4, true, true};
+  const Membership membership{fence, 4, {1, 4}, {"a:1", "b:2"}, StateSource::kMemory, 1, 50, 100, 4, true, true, true};
   EXPECT_EQ(to_json(*decode_membership(over_the_wire(to_json(membership)))), to_json(membership));
   const StepPlan plan{fence, 8, 1, {0, 3, 3, 5}, true, true, false, 64, 48.5};
   EXPECT_EQ(to_json(*decode_step_plan(over_the_wire(to_json(plan)))), to_json(plan));
@@ -51,7 +51,10 @@ TEST(Messages, each_one_is_read_back_as_it_was_written) {
   EXPECT_EQ(decode_abort(over_the_wire(to_json(Abort{"rank 2 lost", 2})))->culprit, 2);
   EXPECT_TRUE(decode_finish(over_the_wire(to_json(Finish{true, "done"})))->completed);
   EXPECT_EQ(decode_refused(over_the_wire(to_json(Refused{78, "another plan"})))->exit_code, 78);
-  EXPECT_EQ(decode_ready(over_the_wire(to_json(Ready{fence, "ph", 0.5})))->parameter_hash, "ph");
+  Ready ready{fence, "ph", 0.5, {}};
+  EXPECT_FALSE(decode_ready(over_the_wire(to_json(ready)))->preflight);
+  ready.preflight = Preflight{1e9, 1e-5, 0.1, 0.01, 64, 0.096, 0.002, 0.1, 3};
+  EXPECT_EQ(to_json(*decode_ready(over_the_wire(to_json(ready)))), to_json(ready));
   EXPECT_EQ(decode_heartbeat(over_the_wire(to_json(Heartbeat{3, "forward"})))->phase, "forward");
   EXPECT_EQ(decode_challenge(over_the_wire(to_json(Challenge{"n", "p"})))->proof_hex, "p");
   EXPECT_EQ(decode_stop_request(over_the_wire(to_json(StopRequest{"SIGTERM"})))->reason, "SIGTERM");

@@ -281,6 +281,7 @@ void decode_operations(const Json& json, TrainingJobSpec* out) {
   out->ttl_seconds_after_finished = optional_int(child(json, "cleanup"), "ttlSecondsAfterFinished");
   out->priority_class_name = string_at(child(json, "scheduling"), "priorityClassName");
   out->checkpoint = decode_checkpoint(child(json, "checkpoint"));
+  out->preflight = base::string_at(child(json, "preflight"), "mode", "Auto") == "Auto";
   out->metrics_port = static_cast<int>(int_at(child(json, "metrics"), "port", out->metrics_port));
   out->metrics_linger_seconds = static_cast<int>(int_at(child(json, "metrics"), "linger"));
 }

@@ -151,9 +151,8 @@ std::vector<Field> operations_fields() {
       scheduling_field(),
       checkpoint_field(),
       group("preflight", "A short test of nodes and network before the first step.",
-            {choice("mode", "Auto tests once for each set of nodes, model and batch.", {"Auto", "Off"})
-                 .defaults("Off")
-                 .only({"Off"})}),
+            {choice("mode", "Auto tests once for each attempt of the job; Off does not.", {"Auto", "Off"})
+                 .defaults("Auto")}),
       metrics_field()};
 }
 

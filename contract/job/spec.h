@@ -206,6 +206,7 @@ struct TrainingJobSpec {
   std::optional<std::int64_t> ttl_seconds_after_finished;
   std::string priority_class_name;
   CheckpointSpec checkpoint;
+  bool preflight = true;  // preflight.mode is Auto
   int metrics_port = 9400;
   int metrics_linger_seconds = 0;
 

@@ -79,6 +79,7 @@ int coordinator() {
   options.control_port = static_cast<std::uint16_t>(settings->config.coordinator_port);
   options.metrics_port = static_cast<std::uint16_t>(settings->metrics_port);
   options.termination_log = settings->termination_log;
+  options.wanted_file = settings->wanted_file;
   options.stop = &stop.waker();
   return trainer::run_coordinator(options);
 }
@@ -151,6 +152,9 @@ CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
       ->add_option("--micro-batch", options.micro_batch,
                    "Samples that a rank computes at once (default: its share, or what fits into memory)")
       ->check(CLI::Range(1, 1 << 24));
+  command->add_option("--inject", options.inject,
+                      "Make ranks slow on purpose, to see what the diagnosis says: compute=SECONDS[@RANK|@rotate] and "
+                      "input=SECONDS for each sample, network=SECONDS for each reduction, from=STEP; by commas");
   command->add_option("--checkpoint-dir", options.checkpoint_dir,
                       "Folder for checkpoints, instead of checkpoint.path");
   command

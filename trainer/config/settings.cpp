@@ -103,6 +103,7 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
   EVENKEEL_ASSIGN(out.micro_batch, integer(environment, contract::kEnvMicroBatch, 0, std::int64_t{1} << 24));
   out.termination_log = text(contract::kEnvTerminationLog, "/dev/termination-log");
   out.wanted_file = text(contract::kEnvWantedFile, "");
+  out.inject = text(contract::kEnvInject, "");
   return out;
 }
 

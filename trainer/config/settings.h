@@ -27,7 +27,9 @@ struct Settings {
   int metrics_port = 0;
   int data_port = 0;  // 0: any free one
   std::string termination_log;
+  std::string wanted_file;       // coordinator of a scalable job; empty: its size is fixed
   std::string trace;             // file for this process's part of a trace; empty: none
+  std::string inject;            // slowness on purpose (trainer/loop/injection.h); empty: none
   std::int64_t micro_batch = 0;  // samples computed at once; 0: what fits into memory
 };
 

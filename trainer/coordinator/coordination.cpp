@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "contract/job/sample_groups.h"
 #include "trainer/coordinator/coordination_internal.h"
 
 namespace evenkeel::trainer {
@@ -19,6 +20,18 @@ using contract::MessageType;
 constexpr std::int64_t kPlansAhead = 4;
 constexpr double kRateSeconds = 15.0;   // of committed steps that make samples per second
 constexpr std::size_t kMinRecent = 20;  // steps, however long
+
+BalanceMode mode_of(contract::BalanceMode mode) {
+  switch (mode) {
+    case contract::BalanceMode::kOff:
+      return BalanceMode::kOff;
+    case contract::BalanceMode::kObserve:
+      return BalanceMode::kObserve;
+    case contract::BalanceMode::kRebalance:
+      break;
+  }
+  return BalanceMode::kRebalance;
+}
 
 // All steps, but a bounded number of records: one for each rank and step.
 WindowLimits whole_run(int ranks) {
@@ -37,6 +50,8 @@ Coordination::Coordination(contract::TrainerConfig config, double now, Coordinat
       observer_(observer),
       started_at_(now),
       failure_detection_s_(config_.spec.restart.failure_detection_seconds),
+      wanted_(config_.ranks),
+      size_(config_.ranks),
       members_(static_cast<std::size_t>(config_.ranks)),
       run_window_(whole_run(config_.ranks)) {
   rule_.relative_below = config_.spec.straggler_threshold;
@@ -120,6 +135,7 @@ void Coordination::on_ready(int rank, const contract::Ready& ready, double now) 
   member.ready = true;
   member.parameter_hash = ready.parameter_hash;
   member.restore_seconds = ready.restore_seconds;
+  if (ready.preflight) preflight_ = ready.preflight;
   const bool all_ready = std::all_of(members_.begin(), members_.end(),
                                      [](const auto& m) { return !m || !m->in_group || m->ready; });
   if (all_ready) start_stepping(now);
@@ -153,9 +169,11 @@ void Coordination::start_stepping(double now) {
 
 // Nothing further is planned while another rank waits: it is taken in as soon as all that is planned is done.
 void Coordination::issue_plans(double now) {
-  if (joiner_waits() && !stop_requested_ && !ledger_->complete()) {
-    if (plans_.empty()) regroup("another rank has come", now);
-    return;
+  if ((joiner_waits() || leaver_stays()) && !stop_requested_ && !ledger_->complete()) {
+    if (!plans_.empty()) return;
+    const char* reason = joiner_waits() ? "another rank has come" : "the job becomes smaller";
+    dismiss_leavers();
+    return regroup(reason, now);
   }
   while (ledger_->issued_step() < ledger_->committed().step + kPlansAhead) {
     auto plan = ledger_->plan_next(fence_);
@@ -272,6 +290,8 @@ void Coordination::measure(const contract::StepPlan& plan,
     own += rank.own_seconds() / ranks;
     input += rank.input_seconds / ranks;
     work.step_seconds += commit->step_seconds / ranks;
+    // A ring sends 2 (N - 1) / N of it.
+    if (ranks > 1) gradient_bytes_ = static_cast<double>(commit->collective_bytes) * ranks / (2 * (ranks - 1));
     special = special || p.eval > 0 || p.checkpoint > 0;
     work.ranks.push_back(rank);
   }
@@ -280,9 +300,45 @@ void Coordination::measure(const contract::StepPlan& plan,
   if (last_commit_at_ && !special) work.wall_seconds = now - *last_commit_at_;
   last_commit_at_ = now;
   last_was_special_ = plan.evaluate_after || plan.checkpoint_after;
+  balance(work, special);
+  if (!special) cost_fit_.add(work);
+  history_.add(work);
+  findings_.reset();
+  if (plan.step < windows_from_step_) return;  // of shares that are no longer in force
   run_window_.add(work, special);
   window_.add(std::move(work), special);
-  findings_.reset();
+}
+
+// Other shares from the next plan on, where that pays.
+void Coordination::balance(const StepWork& work, bool special) {
+  balancer_->add(work, special);
+  const std::optional<BalanceDecision> decision = balancer_->decide(ledger_->issued_step() + 1);
+  if (!decision) return;
+  base::log_info(decision->reason, {{"fromStep", ledger_->issued_step() + 1},
+                                    {"predictedGain", decision->predicted_gain}});
+  if (decision->action == BalanceAction::kDropRank) return;  // advice
+  ledger_->set_division({decision->seconds_per_sample, balancer_config().limits});
+  // What was measured until now says nothing about steps that are divided otherwise.
+  windows_from_step_ = ledger_->issued_step() + 1;
+  window_.restart();
+  run_window_.restart();
+}
+
+BalancerConfig Coordination::balancer_config() const {
+  const contract::TrainingJobSpec& spec = config_.spec;
+  // With statistics over a rank's batch, a small share would make them poor.
+  constexpr std::int64_t kLeastLocalBatch = 16;
+  BalancerConfig config;
+  config.mode = mode_of(spec.balance_mode);
+  config.global_batch = ledger_->config().global_batch;
+  config.min_replicas = spec.workers.min_replicas.value_or(0);
+  config.cpu_quotas = std::any_of(members_.begin(), members_.end(),
+                                  [](const auto& m) { return m && m->join.cpu_limit > 0; });
+  config.limits.granule = ledger_->config().granule;
+  if (contract::has_batch_norm(spec.model) &&
+      spec.training.batch_norm.statistics == contract::BatchNormStatistics::kLocal)
+    config.limits.floor = kLeastLocalBatch;
+  return config;
 }
 
 void Coordination::on_evaluated(int rank, const contract::Evaluated& evaluated) {

@@ -24,7 +24,10 @@
 #include "contract/messages.h"
 #include "contract/report.h"
 #include "contract/trainer_config.h"
+#include "trainer/coordinator/balancer.h"
+#include "trainer/coordinator/cost_fit.h"
 #include "trainer/coordinator/diagnosis.h"
+#include "trainer/coordinator/history.h"
 #include "trainer/coordinator/ledger.h"
 #include "trainer/coordinator/sample_oracle.h"
 
@@ -60,6 +63,8 @@ class Coordination {
   void received(ConnectionId id, contract::MessageType type, const base::Json& payload, double now);
   void disconnected(ConnectionId id, const std::string& reason, double now);
   void stop(const std::string& reason, double now);
+  // The job is to have this many ranks from now on; those beyond leave, and others may join, at a step boundary.
+  void set_wanted(int ranks, double now);
   // After everything that has arrived was handed in: a late look at the clock must not make silence out of a
   // full buffer.
   void tick(double now);
@@ -115,6 +120,10 @@ class Coordination {
   // Groups.
   bool elastic() const { return config_.spec.restart.scope == contract::RestartScope::kWorker; }
   bool joiner_waits() const;
+  bool leaver_stays() const;
+  bool takes_part(const std::optional<Member>& member) const;
+  void dismiss_leavers();
+  void follow_the_size();
   std::int64_t ranks_at_least() const;
   void regroup(const std::string& reason, double now);
   void on_paused(int rank, const contract::Paused& paused, double now);
@@ -139,6 +148,8 @@ class Coordination {
   bool count_step(const contract::StepPlan& plan, const contract::Commit* known, double now);
   void measure(const contract::StepPlan& plan, const std::vector<std::optional<contract::Commit>>& by_rank,
                double now);
+  void balance(const StepWork& work, bool special);
+  BalancerConfig balancer_config() const;
   void on_evaluated(int rank, const contract::Evaluated& evaluated);
   void on_checkpointed(int rank, const contract::Checkpointed& checkpoint, double now);
   void finish_if_all_is_done(double now);
@@ -161,6 +172,9 @@ class Coordination {
   std::string state_of(const Member& member) const;
   std::map<std::string, double> time_account(double now) const;
   std::optional<double> samples_per_second() const;
+  DiagnosisInput diagnosis_input(const DiagnosisWindow& window) const;
+  std::vector<contract::Remedy> remedies(const Findings& found) const;
+  contract::Balance balance_report(const Findings& found) const;
 
   contract::TrainerConfig config_;
   contract::Fence fence_;
@@ -184,11 +198,14 @@ class Coordination {
   std::string stop_reason_;
   int exit_code_ = static_cast<int>(contract::ExitCode::kInternal);
   std::optional<double> ended_at_;
-  std::vector<std::optional<Member>> members_;  // by rank
+  int wanted_;                                  // ranks that the job is to have
+  int size_;                                    // ranks that the global batch is for
+  std::vector<std::optional<Member>> members_;  // by rank; may be longer than wanted_ after a job became smaller
   std::vector<Outgoing> outgoing_;
 
   std::optional<Ledger> ledger_;
   std::optional<SampleOracle> oracle_;
+  std::optional<Balancer> balancer_;
   std::map<std::int64_t, std::vector<std::optional<contract::Commit>>>
       commits_;                                       // by step, then rank; not yet complete
   std::map<std::int64_t, contract::StepPlan> plans_;  // issued and not committed
@@ -205,7 +222,12 @@ class Coordination {
   DiagnosisWindow window_;  // the last steps: what is so now
   DiagnosisWindow
       run_window_;  // all steps of the attempt, as far as they are kept: what it was, once it has ended
+  std::optional<contract::Preflight> preflight_;
+  std::int64_t windows_from_step_ = 0;  // steps before it go into no window
   StragglerRule rule_;
+  CostFit cost_fit_;
+  History history_;
+  double gradient_bytes_ = 0;  // of the last step's reduction; 0: unknown
   mutable std::optional<Findings> findings_;  // of the window in force; made when asked for
   struct Done {
     double at = 0;

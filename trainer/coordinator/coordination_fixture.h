@@ -19,6 +19,7 @@ inline contract::TrainerConfig test_config(int ranks, std::int64_t batch, std::i
   config.spec.training.epochs = epochs;
   config.spec.training.global_batch = batch;
   config.spec.restart.failure_detection_seconds = 2;
+  config.spec.balance_mode = contract::BalanceMode::kObserve;  // times of a story do not follow the shares
   config.spec.restart.scope = contract::RestartScope::kJob;  // what elastic jobs do has tests of its own
   return config;
 }

@@ -20,13 +20,62 @@ constexpr int kMaxBarrenGroups = 10;
 constexpr double kSettleSeconds = 0.5;
 // A rank leaves its group within a step; a first step compiles and reads for the first time.
 constexpr double kFirstStepSeconds = 300;
-constexpr double kLongestTurnSeconds = 60;
+constexpr double kLongestTurnSeconds = 180;  // a pre-flight is one of them
 
 }  // namespace
 
+// A rank that is there and wanted: of the group, or of the next one.
+bool Coordination::takes_part(const std::optional<Member>& member) const {
+  return member && member->connected && (member->in_group || member->hello.rank < wanted_);
+}
+
 bool Coordination::joiner_waits() const {
   return std::any_of(members_.begin(), members_.end(),
-                     [](const auto& m) { return m && m->connected && !m->in_group; });
+                     [&](const auto& m) { return takes_part(m) && !m->in_group; });
+}
+
+bool Coordination::leaver_stays() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const auto& m) { return m && m->in_group && m->hello.rank >= wanted_; });
+}
+
+void Coordination::set_wanted(int ranks, double now) {
+  if (ranks == wanted_ || ranks < 1 || ended()) return;
+  base::log_info("the job is to have another size", {{"ranks", ranks}, {"before", wanted_}});
+  wanted_ = ranks;
+  members_.resize(std::max(members_.size(), static_cast<std::size_t>(ranks)));
+  if (begun_) {
+    if (turn_ == Turn::kStepping) issue_plans(now);
+  } else if (all_are_here()) {
+    begin(now);
+  }
+}
+
+// At a step boundary: what they did is committed, and nobody waits for them.
+void Coordination::dismiss_leavers() {
+  for (auto& member : members_) {
+    if (!member || !member->in_group || member->hello.rank < wanted_) continue;
+    member->in_group = false;
+    if (!member->connected) continue;
+    outgoing_.push_back({member->connection, MessageType::kFinish,
+                         to_json(contract::Finish{true, "the job goes on with fewer ranks"})});
+  }
+}
+
+// A death leaves the global batch alone. Another size of the job changes it where the batch is one per rank
+// (training-semantics 2): upwards when the ranks are there, downwards at once.
+void Coordination::follow_the_size() {
+  int here = 0;
+  for (const auto& member : members_) here += takes_part(member) ? 1 : 0;
+  const int size = std::clamp(std::max(size_, here), 1, wanted_);
+  if (size == size_) return;
+  const bool weak = config_.spec.training.scaling == contract::Scaling::kWeak;
+  const std::int64_t batch = ledger_->config().global_batch;
+  if (weak) ledger_->set_global_batch(std::max<std::int64_t>(1, batch / size_ * size));
+  base::log_info("the size of the job follows", {{"ranks", size},
+                                                 {"before", size_},
+                                                 {"globalBatch", ledger_->config().global_batch}});
+  size_ = size;
 }
 
 std::int64_t Coordination::ranks_at_least() const {
@@ -80,7 +129,7 @@ void Coordination::form_if_all_paused(double now) {
   if (turn_ != Turn::kPausing || ended()) return;
   std::int64_t here = 0, survivors = 0, highest = 0;
   for (const auto& member : members_) {
-    if (!member || !member->connected) continue;
+    if (!takes_part(member)) continue;
     ++here;
     if (!member->in_group) continue;
     if (!member->paused) return;
@@ -131,7 +180,7 @@ void Coordination::form_again(std::int64_t step, double now) {
   membership.checkpoint_first = owes_checkpoint(step);
   bool all_there = true;
   for (auto& member : members_) {
-    if (!member || !member->connected) continue;
+    if (!takes_part(member)) continue;
     const bool holds = member->in_group && member->committed == step;
     all_there = all_there && holds;
     if (holds && membership.restore_rank < 0) membership.restore_rank = member->hello.rank;
@@ -147,13 +196,14 @@ void Coordination::form_again(std::int64_t step, double now) {
 // Everybody who is there now, under the present fence.
 void Coordination::form(contract::Membership membership, double now) {
   membership.fence = fence_;
-  membership.target_steps = ledger_->target_steps();
   for (auto& member : members_) {
-    if (!member || !member->connected) continue;
+    if (!takes_part(member)) continue;
     membership.ranks.push_back(member->hello.rank);
     membership.peers.push_back(member->join.data_address);
   }
   ledger_->regroup(membership.ranks);
+  follow_the_size();
+  membership.target_steps = ledger_->target_steps();
   // The same one as long as it lives: two never write at a time.
   if (std::find(membership.ranks.begin(), membership.ranks.end(), writer_) == membership.ranks.end())
     writer_ = membership.ranks.front();
@@ -168,12 +218,14 @@ void Coordination::form(contract::Membership membership, double now) {
     member.last_heard = member.phase_since = now;
     outgoing_.push_back({member.connection, MessageType::kMembership, to_json(membership)});
   }
+  if (!balancer_) balancer_.emplace(balancer_config());
+  balancer_->regrouped(ledger_->config().global_batch);
   turn_ = Turn::kForming;
   turn_since_ = now;
   steps_in_group_ = 0;
   base::log_info("a group forms", {{"generation", fence_.generation},
                                    {"ranks", membership.ranks.size()},
-                                   {"of", members_.size()},
+                                   {"of", wanted_},
                                    {"targetSteps", membership.target_steps},
                                    {"restoreStep", membership.restore_step}});
 }

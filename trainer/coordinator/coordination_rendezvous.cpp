@@ -82,8 +82,8 @@ std::string Coordination::refusal_of(const contract::Hello& hello) const {
     return who + " is of attempt " + std::to_string(hello.attempt) + ", the job is at attempt " +
            std::to_string(config_.attempt);
   }
-  if (hello.rank < 0 || hello.rank >= static_cast<int>(members_.size())) {
-    return who + " is not one of the job's " + std::to_string(members_.size()) + " ranks";
+  if (hello.rank < 0 || hello.rank >= wanted_) {
+    return who + " is not one of the job's " + std::to_string(wanted_) + " ranks";
   }
   const auto& holder = members_[static_cast<std::size_t>(hello.rank)];
   if (!holder) return "";
@@ -115,6 +115,8 @@ void Coordination::joined(ConnectionId id, const contract::Hello& hello, const c
   member.last_heard = member.phase_since = now;
   last_join_at_ = now;
   members_[static_cast<std::size_t>(hello.rank)] = std::move(member);
+  if (balancer_) balancer_->reset_rank(hello.rank);
+  cost_fit_.reset_rank(hello.rank);
   base::log_info("rank joined", {{"member", hello.rank},
                                  {"incarnation", hello.incarnation},
                                  {"node", join.node},
@@ -166,7 +168,7 @@ void Coordination::refuse_the_different() {
   };
   const Member* reference = nullptr;
   for (const auto& member : members_) {
-    if (member && same_as(*member) * 2 > config_.ranks) reference = &*member;
+    if (member && same_as(*member) * 2 > wanted_) reference = &*member;
   }
   if (reference == nullptr && all_are_here()) reference = &*members_.front();
   if (reference == nullptr) return;
@@ -184,7 +186,8 @@ void Coordination::refuse_the_different() {
 }
 
 bool Coordination::all_are_here() const {
-  return std::all_of(members_.begin(), members_.end(), [](const auto& member) { return member.has_value(); });
+  return std::all_of(members_.begin(), members_.begin() + wanted_,
+                     [](const auto& member) { return member.has_value(); });
 }
 
 // Fewer than all, when nobody else has come for a while: an elastic job has a minimum; and ranks that have
@@ -252,6 +255,7 @@ void Coordination::begin(double now) {
   const LedgerPosition& at = ledger_->committed();
   membership.evaluate_first = takes_over && ledger_->evaluates(at.step, at);
   membership.checkpoint_first = takes_over && ledger_->complete() && !config_.spec.checkpoint.path.empty();
+  membership.preflight = config_.spec.preflight && !takes_over && !ledger_->complete();
   form(std::move(membership), now);
 }
 

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "contract/job/sample_groups.h"
 #include "trainer/coordinator/coordination.h"
+#include "trainer/coordinator/remedies.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -31,14 +33,93 @@ contract::Losses rounded(const contract::Losses& losses) {
 }  // namespace
 
 const Findings& Coordination::findings() const {
-  if (!findings_) findings_ = diagnose(ended() ? run_window_ : window_, rule_, std::nullopt);
+  const DiagnosisWindow& window = ended() ? run_window_ : window_;
+  if (!findings_) findings_ = diagnose(window, diagnosis_input(window));
   return *findings_;
+}
+
+// What is known of the job; the rest stays unknown, and no rule fires for it.
+DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) const {
+  const contract::TrainingJobSpec& spec = config_.spec;
+  DiagnosisInput input;
+  input.limits = rule_;
+  input.baseline = cost_fit_.baseline(window.mean_samples());
+  if (preflight_ && preflight_->samples > 0) {
+    input.baseline = Baseline{preflight_->samples, preflight_->compute_seconds, preflight_->input_seconds,
+                              preflight_->step_seconds, BaselineSource::kMeasured};
+  }
+  JobFacts& job = input.job;
+  const bool kept = spec.training.global_batch || spec.training.scaling == contract::Scaling::kStrong;
+  job.batch_rule = kept ? BatchRule::kGlobalKept : BatchRule::kPerRankKept;
+  if (ledger_) job.global_batch = ledger_->config().global_batch;
+  job.max_global_batch = spec.max_global_batch;
+  job.local_batch_norm = contract::has_batch_norm(spec.model) &&
+                         spec.training.batch_norm.statistics == contract::BatchNormStatistics::kLocal;
+  job.shares_by_speed = balancer_ && !balancer_->in_force().empty();
+  job.balance_allowed = spec.balance_mode == contract::BalanceMode::kRebalance;
+  job.wire_is_32_bit = true;
+  if (preflight_ && preflight_->bus_bytes_per_second > 0) {
+    job.bus_bytes_per_second = preflight_->bus_bytes_per_second;
+    job.hop_seconds = preflight_->hop_seconds;
+  }
+  if (gradient_bytes_ > 0) job.gradient_bytes = gradient_bytes_;
+  if (running_at_ && last_commit_at_ && *last_commit_at_ > *running_at_)
+    job.checkpoint_share = save_s_ / (*last_commit_at_ - *running_at_);
+  for (const auto& member : members_) {
+    RankFacts facts;
+    if (member) {
+      facts.threads = member->join.threads;
+      if (member->join.cpu_limit > 0) facts.cpu_limit = member->join.cpu_limit;
+    }
+    input.ranks.push_back(facts);
+  }
+  return input;
+}
+
+std::vector<contract::Remedy> Coordination::remedies(const Findings& found) const {
+  if (config_.spec.tune_mode == contract::TuneMode::kOff) return {};
+  const DiagnosisInput input = diagnosis_input(ended() ? run_window_ : window_);
+  const std::vector<contract::Remedy> done =
+      balancer_ ? balancer_->state().remedies : std::vector<contract::Remedy>();
+  const ShareLimits limits = balancer_ ? balancer_->limits() : ShareLimits();
+  std::vector<contract::Remedy> all =
+      all_remedies(price_remedies({found, input.job, input.ranks, limits, std::nullopt}), done);
+  for (contract::Remedy& remedy : all) {
+    remedy.predicted_gain = rounded(remedy.predicted_gain).value_or(0);
+    remedy.measured_gain = rounded(remedy.measured_gain);
+    remedy.predicted_loss_gain = rounded(remedy.predicted_loss_gain);
+  }
+  return all;
+}
+
+contract::Balance Coordination::balance_report(const Findings& found) const {
+  contract::Balance balance = found.balance;
+  balance.imbalance_ratio = rounded(balance.imbalance_ratio);
+  balance.scaling_efficiency = rounded(balance.scaling_efficiency);
+  switch (config_.spec.balance_mode) {
+    case contract::BalanceMode::kOff:
+      balance.mode = "Off";
+      break;
+    case contract::BalanceMode::kObserve:
+      balance.mode = "Observe";
+      break;
+    case contract::BalanceMode::kRebalance:
+      balance.mode = "Rebalance";
+      break;
+  }
+  if (!balancer_) return balance;
+  const BalanceState state = balancer_->state();
+  balance.rebalances = state.rebalances;
+  balance.balanced = state.balanced;
+  balance.reason = state.reason;
+  balance.loss_left = rounded(state.loss_left);
+  return balance;
 }
 
 std::string Coordination::missing_text() const {
   std::string ranks;
   std::size_t missing = 0;
-  for (std::size_t r = 0; r < members_.size(); ++r) {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(wanted_); ++r) {
     if (members_[r]) continue;
     if (++missing <= 16) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
   }
@@ -86,6 +167,7 @@ contract::Progress Coordination::progress(double now) const {
 
 std::string Coordination::state_of(const Member& member) const {
   if (stage_ == JobStage::kCompleted || stage_ == JobStage::kStopped) return "done";
+  if (member.hello.rank >= wanted_ && !member.in_group) return "done";
   if (!member.connected) return "lost";
   if (!member.in_group || !member.ready) return "joined";
   return running() ? "stepping" : "ready";
@@ -108,7 +190,7 @@ std::vector<contract::ReplicaReport> Coordination::replicas(const contract::Prog
       if (r < ledger_->shard_samples().size()) replica.shard_samples = ledger_->shard_samples()[r];
       if (r < ledger_->consumed().size()) replica.consumed = ledger_->consumed()[r];
     }
-    if (r < found.ranks.size()) {
+    if (r < found.ranks.size() && found.ranks[r].present) {
       replica.busy_seconds = found.ranks[r].busy_seconds;
       replica.share = rounded(found.ranks[r].share);
       replica.relative_performance = rounded(found.ranks[r].relative_performance);
@@ -144,23 +226,24 @@ contract::JobReport Coordination::report(double now) const {
   report.coordinator_incarnation = fence_.coordinator_incarnation;
   report.generation = fence_.generation;
   report.stage = stage_;
-  report.ranks = config_.ranks;
+  report.ranks = wanted_;
   report.joined = static_cast<int>(
       std::count_if(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; }));
   report.progress = progress(now);
   const Findings& found = findings();
   report.diagnosis = found.diagnosis;
   report.diagnosis.losses = rounded(found.diagnosis.losses);
-  report.balance = found.balance;
-  report.balance.imbalance_ratio = rounded(found.balance.imbalance_ratio);
-  report.balance.scaling_efficiency = rounded(found.balance.scaling_efficiency);
+  report.diagnosis.remedies = remedies(found);
+  report.balance = balance_report(found);
+  if (found.waterfall) report.waterfall = waterfall_report(*found.waterfall, found.baseline);
+  report.history = history_.points();
   report.replicas = replicas(report.progress);
   report.checkpoint_step = checkpoint_step_;
   report.productive_seconds = time_account(now);
   report.failure = failure_;
   report.message = message_;
   if (message_.empty() && !begun_)
-    report.message = "waiting for rank " + missing_text() + " of " + std::to_string(config_.ranks);
+    report.message = "waiting for rank " + missing_text() + " of " + std::to_string(wanted_);
   if (message_.empty() && begun_ && !running())
     report.message = "all ranks are here, connecting and restoring";
   if (message_.empty() && running() && turn_ != Turn::kStepping)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <list>
 #include <memory>
@@ -72,6 +73,7 @@ class Server {
   void deliver();
   void beat();
   void drop_the_broken();
+  void look_at_the_size();
   std::string report_text();
   void leave();
 
@@ -85,6 +87,8 @@ class Server {
   std::list<Connection> connections_;
   ConnectionId next_id_ = 1;
   double next_beat_ = 0;
+  double next_look_ = 0;
+  std::string wanted_text_;  // as last read
   bool stop_seen_ = false;
 };
 
@@ -142,6 +146,7 @@ int Server::run() {
     for (auto at = connections_.begin(); i < fds.size(); ++at, ++i) {
       if (fds[i].revents != 0) read(*at);
     }
+    look_at_the_size();
     coordination_.tick(now());
     deliver();
     beat();
@@ -277,6 +282,27 @@ void Server::drop_the_broken() {
     if (at->state == Connection::State::kMember) coordination_.disconnected(at->id, at->broken, now());
     at = connections_.erase(at);
   }
+}
+
+// A mounted ConfigMap: written by the kubelet some time after the operator, so it is looked at now and then.
+void Server::look_at_the_size() {
+  constexpr double kLookSeconds = 0.5;
+  constexpr std::size_t kMaxDigits = 16;
+  if (options_.wanted_file.empty() || now() < next_look_) return;
+  next_look_ = now() + kLookSeconds;
+  const base::Result<std::string> text = base::real_files().read(options_.wanted_file, kMaxDigits);
+  if (!text.ok() || *text == wanted_text_) return;
+  wanted_text_ = *text;
+  const contract::WorkersSpec& workers = options_.config.spec.workers;
+  int replicas = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), replicas);
+  const bool is_number = error == std::errc() && (end == text->data() + text->size() || *end == '\n');
+  if (!is_number || replicas < 1 || replicas > workers.most()) {
+    base::log_warning("the wanted number of workers cannot be read; the size stays",
+                      {{"file", options_.wanted_file}, {"content", *text}, {"most", workers.most()}});
+    return;
+  }
+  coordination_.set_wanted(replicas * workers.devices_per_replica, now());
 }
 
 // The last report, where Kubernetes and trainer/local look for it.

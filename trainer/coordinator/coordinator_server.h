@@ -20,6 +20,7 @@ struct CoordinatorOptions {
   std::uint16_t metrics_port = 0;
   std::string termination_log;        // file for the last report; empty: none
   const base::Waker* stop = nullptr;  // SIGTERM; may be null
+  std::string wanted_file;            // number of worker pods that are wanted now; empty: the size is fixed
   // Once both ports listen.
   std::function<void(std::uint16_t control_port, std::uint16_t metrics_port)> on_listening;
 };

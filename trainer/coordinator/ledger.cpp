@@ -163,17 +163,36 @@ double Ledger::rate_batch(std::int64_t step) const {
   return from + (to - from) * done;
 }
 
-// By position in the group.
-std::vector<std::int64_t> Ledger::divide(std::int64_t samples, std::int64_t step) const {
-  return balanced_shares(samples, static_cast<int>(group_.size()), step, config_.granule);
-}
-
 // A rank that is not in the group has an empty share.
 std::vector<std::int64_t> Ledger::shares(std::int64_t samples, std::int64_t step) const {
+  const std::vector<std::optional<double>> costs = costs_of_the_group();
+  if (costs.empty()) return even_shares(samples, step);
+  return min_max_shares(samples, costs, division_.limits).shares;
+}
+
+std::vector<std::int64_t> Ledger::even_shares(std::int64_t samples, std::int64_t step) const {
+  const std::vector<std::int64_t> by_position =
+      balanced_shares(samples, static_cast<int>(group_.size()), step, config_.granule);
   std::vector<std::int64_t> by_rank(static_cast<std::size_t>(group_.back()) + 1, 0);
-  const std::vector<std::int64_t> by_position = divide(samples, step);
   for (std::size_t i = 0; i < group_.size(); ++i) by_rank[static_cast<std::size_t>(group_[i])] = by_position[i];
   return by_rank;
+}
+
+// By rank; empty where nothing is known of anybody who is there.
+std::vector<std::optional<double>> Ledger::costs_of_the_group() const {
+  const auto known = [&](int rank) -> std::optional<double> {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < division_.seconds_per_sample.size() ? division_.seconds_per_sample[at] : std::nullopt;
+  };
+  double sum = 0, count = 0;
+  for (const int rank : group_) {
+    sum += known(rank).value_or(0);
+    count += known(rank).has_value() ? 1 : 0;
+  }
+  if (count == 0) return {};
+  std::vector<std::optional<double>> costs(static_cast<std::size_t>(group_.back()) + 1);
+  for (const int rank : group_) costs[static_cast<std::size_t>(rank)] = known(rank).value_or(sum / count);
+  return costs;
 }
 
 // Walks the steps of the epoch that the committed position is in. Without costs, shares depend on the step's

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "contract/messages.h"
+#include "trainer/coordinator/shares.h"
 
 namespace evenkeel::trainer {
 
@@ -36,7 +37,7 @@ struct Division {
   // Seconds of own work for one sample, by rank; empty: evenly. A rank of the group that is not known here
   // takes the mean of the others.
   std::vector<std::optional<double>> seconds_per_sample;
-  std::vector<std::optional<std::int64_t>> caps;  // most samples of a rank; absent: no limit
+  ShareLimits limits;
 };
 
 // Everything before it is committed. Invariant: cursor < train_samples: a full epoch is (epoch + 1, 0).
@@ -97,7 +98,8 @@ class Ledger {
   std::int64_t steps_to_target() const;
   void normalise(LedgerPosition& position) const;
   void count_shards();
-  std::vector<std::int64_t> divide(std::int64_t samples, std::int64_t step) const;
+  std::vector<std::int64_t> even_shares(std::int64_t samples, std::int64_t step) const;
+  std::vector<std::optional<double>> costs_of_the_group() const;
   std::vector<std::int64_t> shares(std::int64_t samples, std::int64_t step) const;  // by rank
   double rate_batch(std::int64_t step) const;
 

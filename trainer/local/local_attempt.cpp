@@ -138,6 +138,7 @@ std::map<std::string, std::string> Attempt::environment(int rank, std::int64_t i
   env[kEnvMetricsPort] = std::to_string(metrics_ports_[static_cast<std::size_t>(rank + 1)]);
   env[kEnvDataPort] = "0";
   if (options_.trace && rank >= 0) env[kEnvTrace] = file(name + ".trace");
+  if (!options_.inject.empty()) env[kEnvInject] = options_.inject;
   if (options_.micro_batch > 0) env[kEnvMicroBatch] = std::to_string(options_.micro_batch);
   return env;
 }

@@ -11,6 +11,7 @@ struct LocalOptions {
   std::string manifest;                     // file
   std::string report;                       // file; empty: none
   std::string trace;                        // file; empty: none
+  std::string inject;                       // slowness on purpose: trainer/loop/injection.h
   std::optional<std::int64_t> micro_batch;  // samples a rank computes at once
   // Over the manifest.
   std::string data;            // dataset.path

@@ -218,6 +218,7 @@ AttemptOptions LocalRun::attempt_options() {
   options.metrics_port_base = options_.metrics_port_base;
   options.cgroup_procs = cgroup_procs_;
   options.trace = !options_.trace.empty();
+  options.inject = options_.inject;
   options.micro_batch = options_.micro_batch.value_or(0);
   options.stop = environment_.stop;
   options.restarts_before = restarts_;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "contract/job/sample_groups.h"
 #include "trainer/coordinator/shares.h"
@@ -76,6 +77,7 @@ Status Replica::build(base::Files& files, const ReplicaOptions& options) {
     EVENKEEL_ASSIGN(init_from_, load_initial_weights(files, spec_.model.init_from, spec_.model.init_from_skip,
                                                      weights()));
   }
+  injection_ = options.injection;
   return create_readers(options);
 }
 
@@ -105,6 +107,7 @@ Status Replica::create_engine(ModelSetup setup, const ReplicaOptions& options) {
                  "batchNorm.statistics Sync needs the whole share of a rank at once, but " +
                      std::to_string(share) + " samples do not fit into memory: use Ghost"};
   }
+  splits_ = micro_batch_ < share;
   whole_shares_ = setup.plan.statistics != StatisticsMode::kGhost && contract::has_batch_norm(spec_.model);
   EVENKEEL_ASSIGN(evaluation_batch_, choose_evaluation_batch(setup, micro_batch_));
   EngineOptions engine;
@@ -217,30 +220,42 @@ void Replica::expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t 
 }
 
 Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
+  injection_.next_step();
+  slow_down(injection_.input_seconds(end - begin));
   epoch_ = epoch;
   taken_ = {};
   if (begin == end) {
     batch_.clear();
+    choose_at_once();
     return taken_;
   }
   Result<BatchTaken> taken = prefetcher_->take(static_cast<std::uint64_t>(epoch), begin, end, batch_);
   data_failed_ = !taken.ok();
   if (taken.ok()) taken_ = *taken;
+  choose_at_once();
   return taken;
 }
 
-// Shares grow when a rank is lost or is slower than others: then they take several micro-batches.
-std::int64_t Replica::at_once() const {
-  return whole_shares_ ? std::max(micro_batch_, batch_.samples()) : micro_batch_;
+void Replica::slow_down(double seconds) const {
+  if (seconds > 0) base::real_clock().sleep_for(base::from_seconds(seconds));
+}
+
+// Shares grow when a rank is lost or is slower than others. They are still computed at once where memory
+// allows; else they take several micro-batches.
+void Replica::choose_at_once() {
+  at_once_ = micro_batch_;
+  if (batch_.samples() <= micro_batch_) return;
+  if (!whole_shares_ && !splits_) splits_ = !engine_->executor(batch_.samples(), PlanMode::kTraining).ok();
+  if (whole_shares_ || !splits_) at_once_ = batch_.samples();
 }
 
 int Replica::micro_batches() const {
-  return static_cast<int>(std::max<std::int64_t>(1, (batch_.samples() + at_once() - 1) / at_once()));
+  return static_cast<int>(std::max<std::int64_t>(1, (batch_.samples() + at_once_ - 1) / at_once_));
 }
 
 StepInput Replica::input_of(int micro) const {
-  const auto begin = static_cast<std::size_t>(micro * at_once());
-  const std::size_t count = std::min(static_cast<std::size_t>(at_once()), batch_.labels.size() - begin);
+  const auto begin = static_cast<std::size_t>(micro * at_once_);
+  const std::size_t count = std::min(static_cast<std::size_t>(at_once_), batch_.labels.size() - begin);
   const auto features = static_cast<std::size_t>(engine_->plan().input_features);
   StepInput input;
   input.features = std::span(batch_.features).subspan(begin * features, count * features);
@@ -257,6 +272,7 @@ StepInput Replica::input_of(int micro) const {
 
 Result<StepSums> Replica::forward(int micro) {
   const StepInput input = input_of(micro);
+  slow_down(injection_.compute_seconds(static_cast<std::int64_t>(input.labels.size())));
   EVENKEEL_ASSIGN(executor_,
                   engine_->executor(static_cast<std::int64_t>(input.labels.size()), PlanMode::kTraining));
   EVENKEEL_ASSIGN(const LossSums sums, executor_->forward(input));

@@ -20,6 +20,7 @@
 #include "trainer/data/open_dataset.h"
 #include "trainer/data/prefetch.h"
 #include "trainer/graph/plan_hash.h"
+#include "trainer/loop/injection.h"
 #include "trainer/loop/model_setup.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/strategy/gradient_reduction.h"
@@ -33,6 +34,7 @@ struct ReplicaOptions {
   std::string memory_limit_source;
   std::int64_t micro_batch =
       0;  // samples computed at once, whole granules; 0 = the share, or what fits into memory
+  Injection injection;
 };
 
 class Replica {
@@ -68,6 +70,8 @@ class Replica {
   // A share that will be read soon: read ahead, on a thread of its own.
   void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
 
+  // Seconds that each reduction of the present step is to be late: for whoever calls it.
+  double injected_network_seconds() const { return injection_.network_seconds(); }
   // A record could not be read, by read_share() or evaluate(): the fault lies in the data set and nowhere
   // else.
   bool data_failed() const { return data_failed_; }
@@ -99,7 +103,8 @@ class Replica {
   base::Status compile_known_batches();
   base::Status create_readers(const ReplicaOptions& options);
   StepInput input_of(int micro) const;
-  std::int64_t at_once() const;
+  void choose_at_once();
+  void slow_down(double seconds) const;
   void keep_gradients(int micro);
   double divisor(const contract::StepPlan& plan, const ReducedSums& sums) const;
   std::vector<TensorView> views(std::span<float> arena, const std::string& suffix);
@@ -110,7 +115,9 @@ class Replica {
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t optimizer_steps_ = 0;
   std::int64_t micro_batch_ = 0;
+  std::int64_t at_once_ = 1;   // samples of the share that was read that are computed together
   bool whole_shares_ = false;  // statistics over a share need all of it at once, however large it becomes
+  bool splits_ = false;        // larger shares than micro_batch_ are known not to fit, or not wanted
   std::int64_t evaluation_batch_ = 1;
   std::optional<BatchReader> train_reader_;
   std::optional<BatchReader> eval_reader_;
@@ -120,6 +127,7 @@ class Replica {
   HostBatch batch_;
   BatchTaken taken_;
   bool data_failed_ = false;
+  Injection injection_;
   std::int64_t epoch_ = 0;             // of the batch
   Executor* executor_ = nullptr;       // of the micro-batch
   std::vector<float> kept_gradients_;  // sums over the micro-batches before the last; as long as arena 3

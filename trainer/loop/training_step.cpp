@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/clock.h"
+
 namespace evenkeel::trainer {
 namespace {
 
@@ -46,6 +48,8 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   own.skipped = taken.skipped;
   own.ids_hash = taken.id_hash;
   context.enter(StepPhase::kCollectiveWait);
+  if (replica.injected_network_seconds() > 0)
+    base::real_clock().sleep_for(base::from_seconds(replica.injected_network_seconds()));
   EVENKEEL_ASSIGN(const ReducedSums sums, context.reduction.reduce(plan.step, own));
   context.enter(StepPhase::kOptimizer);
   EVENKEEL_TRY(check_count(plan, sums));

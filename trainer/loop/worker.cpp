@@ -19,6 +19,7 @@
 #include "trainer/loop/checkpoint_duty.h"
 #include "trainer/loop/job_state.h"
 #include "trainer/loop/member_events.h"
+#include "trainer/loop/preflight.h"
 #include "trainer/loop/replica.h"
 #include "trainer/loop/training_step.h"
 #include "trainer/loop/worker_server.h"
@@ -275,6 +276,10 @@ class Worker {
     options.memory_limit_source =
         memory.source + (sharers > 1 ? " for " + std::to_string(sharers) + " ranks" : "");
     options.micro_batch = settings_.micro_batch;
+    EVENKEEL_ASSIGN(options.injection,
+                    Injection::parse(settings_.inject, settings_.rank, settings_.config.ranks));
+    if (options.injection.any())
+      base::log_warning("this rank is made slow on purpose", {{"inject", settings_.inject}});
     EVENKEEL_ASSIGN(replica_, Replica::make(*deps_.files, spec_, options));
     if (replica_->init_from()) base::log_info(to_text(*replica_->init_from()));
     for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
@@ -405,6 +410,9 @@ class Worker {
       base::log_warning("the optimizer's state begins at zero: the checkpoint's is of another optimizer");
     }
     contract::Ready ready;
+    if (membership.preflight && membership.ranks.size() > 1) {
+      EVENKEEL_ASSIGN(ready.preflight, look_before_the_first_step());
+    }
     ready.parameter_hash = replica_->parameter_hash();
     ready.restore_seconds = base::seconds(base::real_clock().now() - begin);
     EVENKEEL_TRY(client_->send_ready(ready));
@@ -419,6 +427,20 @@ class Worker {
                              {"restoreRank", membership.restore_rank},
                              {"writer", membership.writer}});
     return {};
+  }
+
+  Result<std::optional<contract::Preflight>> look_before_the_first_step() {
+    GradientReduction unused(*ring_, replica_->engine().plan().buckets, replica_->engine().gradient_arena());
+    const StepContext context{*replica_, settings_.rank, *ring_, unused, timer_, {}};
+    EVENKEEL_ASSIGN(const contract::Preflight found,
+                    run_preflight(context, preflight_options(spec_, replica_->train().samples)));
+    base::log_info("pre-flight", {{"seconds", found.seconds},
+                                  {"busBytesPerSecond", found.bus_bytes_per_second},
+                                  {"hopSeconds", found.hop_seconds},
+                                  {"shareComputeSeconds", found.share_compute_seconds},
+                                  {"baselineSamples", found.samples},
+                                  {"baselineStepSeconds", found.step_seconds}});
+    return std::optional(found);
   }
 
   // Whoever has stood still, or has lost the coordinator, may have been replaced meanwhile: then nothing of it

@@ -24,6 +24,7 @@ contract::TrainingJobSpec job(int ranks) {
   spec.checkpoint.path = "/checkpoints";
   spec.checkpoint.every_steps = 5;
   spec.restart.failure_detection_seconds = 2;
+  spec.restart.rules = {{{64, 65, 69, 76, 78}, false, contract::RestartAction::kFailJob}};
   return spec;
 }
 

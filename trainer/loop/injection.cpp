@@ -1,0 +1,74 @@
+#include "trainer/loop/injection.h"
+
+#include <charconv>
+#include <sstream>
+
+namespace evenkeel::trainer {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::Result;
+
+Error bad(const std::string& part) {
+  return {ErrorCode::kInvalidInput, "injection \"" + part +
+                                        "\": must be compute, input or network = seconds, then @rank or "
+                                        "@rotate if wanted; or from = step"};
+}
+
+template <class T>
+bool read(const std::string& text, T& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+Result<Injection::Part> Injection::parse_part(const std::string& text) {
+  const std::size_t equals = text.find('='), at = text.find('@');
+  if (equals == std::string::npos) return bad(text);
+  Part part;
+  part.what = text.substr(0, equals);
+  const std::string value = text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
+  if (!read(value, part.seconds) || !(part.seconds >= 0) || part.seconds > 1e6) return bad(text);
+  if (part.what != "compute" && part.what != "input" && part.what != "network" && part.what != "from")
+    return bad(text);
+  if (at == std::string::npos) return part;
+  const std::string whose = text.substr(at + 1);
+  if (whose == "rotate") {
+    part.rank = kRotating;
+  } else if (!read(whose, part.rank) || part.rank < 0) {
+    return bad(text);
+  }
+  return part;
+}
+
+Result<Injection> Injection::parse(const std::string& text, int rank, int ranks) {
+  Injection injection;
+  injection.rank_ = rank;
+  injection.ranks_ = ranks;
+  std::istringstream parts(text);
+  for (std::string one; std::getline(parts, one, ',');) {
+    EVENKEEL_ASSIGN(Part part, parse_part(one));
+    if (part.what == "from") {
+      injection.from_ = static_cast<std::int64_t>(part.seconds);
+    } else {
+      injection.parts_.push_back(std::move(part));
+    }
+  }
+  return injection;
+}
+
+double Injection::seconds(const char* what) const {
+  if (step_ < from_) return 0;
+  double sum = 0;
+  for (const Part& part : parts_) {
+    if (part.what != what) continue;
+    const bool mine = part.rank == kEveryRank || part.rank == rank_ ||
+                      (part.rank == kRotating && step_ % ranks_ == rank_);
+    if (mine) sum += part.seconds;
+  }
+  return sum;
+}
+
+}  // namespace evenkeel::trainer

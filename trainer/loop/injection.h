@@ -1,0 +1,46 @@
+// Slowness on purpose, for tests, benchmarks and the demo's scenarios: what is injected is known, and whoever
+// diagnoses does not see it. Off unless asked for. Pure but for the sleeping, which the caller does.
+//
+// Text: WHAT=SECONDS[@RANK | @rotate], separated by commas; e.g. "compute=0.002@2,input=0.001,from=50"
+//   compute   in forward, for each sample          input     while reading, for each sample
+//   network   in each reduction                    from=N    not before the Nth step of the process
+// Without a rank it is for all of them; @rotate: another rank each step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace evenkeel::trainer {
+
+class Injection {
+ public:
+  Injection() = default;
+  // kInvalidInput naming the part. `ranks`: of the job, for @rotate.
+  static base::Result<Injection> parse(const std::string& text, int rank, int ranks);
+
+  bool any() const { return !parts_.empty(); }
+  void next_step() { ++step_; }
+  // Seconds to sleep in the present step.
+  double compute_seconds(std::int64_t samples) const { return seconds("compute") * static_cast<double>(samples); }
+  double input_seconds(std::int64_t samples) const { return seconds("input") * static_cast<double>(samples); }
+  double network_seconds() const { return seconds("network"); }
+
+ private:
+  static constexpr int kEveryRank = -1, kRotating = -2;
+  struct Part {
+    std::string what;
+    double seconds = 0;
+    int rank = kEveryRank;
+  };
+  static base::Result<Part> parse_part(const std::string& text);
+  double seconds(const char* what) const;
+
+  std::vector<Part> parts_;
+  int rank_ = 0, ranks_ = 1;
+  std::int64_t from_ = 0, step_ = 0;
+};
+
+}  // namespace evenkeel::trainer
