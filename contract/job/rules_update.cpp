@@ -16,15 +16,24 @@ constexpr const char* kNever[] = {"strategy",        "model",          "dataset.
                                   "dataset.shuffle", "dataset.augment"};
 
 // What a new attempt reads again.
-constexpr const char* kWhileSuspended[] = {"workers.image",     "workers.resources",
-                                           "workers.overrides", "workers.podOptions",
-                                           "workers.minReplicas", "workers.maxReplicas",
-                                           "coordinator",       "dataset.path",
-                                           "dataset.volume",    "dataset.onBadRecord",
-                                           "training",          "scheduling",
-                                           "checkpoint",        "balance",
-                                           "tune",              "metrics",
-                                           "restart.scope",     "restart.failureDetectionSeconds"};
+constexpr const char* kWhileSuspended[] = {"workers.image",
+                                           "workers.resources",
+                                           "workers.overrides",
+                                           "workers.podOptions",
+                                           "workers.minReplicas",
+                                           "workers.maxReplicas",
+                                           "coordinator",
+                                           "dataset.path",
+                                           "dataset.volume",
+                                           "dataset.onBadRecord",
+                                           "training",
+                                           "scheduling",
+                                           "checkpoint",
+                                           "balance",
+                                           "tune",
+                                           "metrics",
+                                           "restart.scope",
+                                           "restart.failureDetectionSeconds"};
 
 const Json* find(const Json& value, std::string_view path) {
   const auto dot = path.find('.');

@@ -35,8 +35,7 @@ FieldRule shared_checkpoint_rule() {
                 const Json& workers = base::child(self, "workers");
                 const bool alone =
                     base::int_at(workers, "replicas") == 1 && base::int_at(workers, "maxReplicas", 1) == 1;
-                return alone ||
-                       !pod_local(base::at_path(self, {"checkpoint", "volume"}));
+                return alone || !pod_local(base::at_path(self, {"checkpoint", "volume"}));
               },
           .field_path = ".checkpoint.volume"};
 }

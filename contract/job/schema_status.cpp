@@ -36,17 +36,17 @@ Field restarts_field() {
 }
 
 Field pods_field() {
-  return object(
-      "pods", "The operator's own book of an attempt with restart.scope Worker; for it alone.",
-      {count("wanted", "Workers that the attempt has pods for."),
-       count("made", "Ranks below this have had their pod."),
-       count("incarnation", "Incarnation of the pods of the ranks from made on."),
-       array("replacing", "Pods of the open incident that are still to be made, e.g. worker-2-7.",
-             words("", "Role, rank and incarnation.")),
-       array("replaced", "Pods of the open incident that have been made.",
-             words("", "Role, rank and incarnation.")),
-       array("lost", "Pods that run, but that the coordinator does not hear.",
-             object("", "One pod.", {words("pod", "Role, rank and incarnation."), time("since", "Since when.")}))});
+  return object("pods", "The operator's own book of an attempt with restart.scope Worker; for it alone.",
+                {count("wanted", "Workers that the attempt has pods for."),
+                 count("made", "Ranks below this have had their pod."),
+                 count("incarnation", "Incarnation of the pods of the ranks from made on."),
+                 array("replacing", "Pods of the open incident that are still to be made, e.g. worker-2-7.",
+                       words("", "Role, rank and incarnation.")),
+                 array("replaced", "Pods of the open incident that have been made.",
+                       words("", "Role, rank and incarnation.")),
+                 array("lost", "Pods that run, but that the coordinator does not hear.",
+                       object("", "One pod.",
+                              {words("pod", "Role, rank and incarnation."), time("since", "Since when.")}))});
 }
 
 Field workers_field() {
@@ -149,9 +149,8 @@ Field make_status() {
        count("attempt",
              "Raised on every job-level restart and resume; pods of an older attempt are fenced off."),
        count("incarnation", "Raised before any pod is replaced; part of the pod's name."), restarts_field(),
-       pods_field(),
-       time("startTime", "When the job was first accepted."), time("completionTime", "When the job ended."),
-       workers_field(), progress_field(), time_field(),
+       pods_field(), time("startTime", "When the job was first accepted."),
+       time("completionTime", "When the job ended."), workers_field(), progress_field(), time_field(),
        object("balance", "How evenly the ranks work.",
               {real("imbalanceRatio", "Slowest over mean own work of a step; 1 is even."),
                count("slowestRank", "Rank with the most own work."),

@@ -40,16 +40,17 @@ FieldRule min_max_rule() {
 }
 
 FieldRule replicas_in_range_rule() {
-  return {.cel =
-              "!has(self.replicas) || (!has(self.minReplicas) || self.minReplicas <= self.replicas) && "
-              "(!has(self.maxReplicas) || self.replicas <= self.maxReplicas)",
-          .message = "replicas {replicas} must lie between minReplicas and maxReplicas, where these are given",
-          .holds =
-              [](const Json& self, const Json&) {
-                return (!self.contains("minReplicas") || self["minReplicas"] <= self["replicas"]) &&
-                       (!self.contains("maxReplicas") || self["replicas"] <= self["maxReplicas"]);
-              },
-          .field_path = ".replicas"};
+  return {
+      .cel =
+          "!has(self.replicas) || (!has(self.minReplicas) || self.minReplicas <= self.replicas) && "
+          "(!has(self.maxReplicas) || self.replicas <= self.maxReplicas)",
+      .message = "replicas {replicas} must lie between minReplicas and maxReplicas, where these are given",
+      .holds =
+          [](const Json& self, const Json&) {
+            return (!self.contains("minReplicas") || self["minReplicas"] <= self["replicas"]) &&
+                   (!self.contains("maxReplicas") || self["replicas"] <= self["maxReplicas"]);
+          },
+      .field_path = ".replicas"};
 }
 
 // minReplicas alone says whether a job is scalable, so that one field answers it.
@@ -162,14 +163,16 @@ Field strategy_field() {
 Field workers_field() {
   return object(
              "workers", "The pods that train.",
-             {integer("replicas", "Number of worker pods, 1 to 4096; may change while the job is suspended, with minReplicas at any time.",
+             {integer("replicas",
+                      "Number of worker pods, 1 to 4096; may change while the job is suspended, with "
+                      "minReplicas at any time.",
                       1, kMaxReplicas)
                   .required(),
               integer("minReplicas",
                       "Fewest workers that a scalable job trains with; absent for a job of fixed size.", 1,
                       kMaxReplicas),
-              integer("maxReplicas", "Most workers that a scalable job may be given; replicas where absent.", 1,
-                      kMaxReplicas),
+              integer("maxReplicas", "Most workers that a scalable job may be given; replicas where absent.",
+                      1, kMaxReplicas),
               integer("devicesPerReplica", "Ranks in each worker pod, one per device.", 1, 64)
                   .defaults(1)
                   .only({1}),

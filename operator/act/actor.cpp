@@ -110,13 +110,12 @@ ActReport Actor::carry_out(const JobRef& job, const Decision& decision, JobMemor
     ActReport one = request.verb == Verb::kCreate  ? create(job, request, attempt, memory)
                     : request.verb == Verb::kPatch ? patch(job, request)
                                                    : remove(job, request);
-    base::log_info(verb_name(request.verb),
-                   {{"namespace", job.name_space},
-                    {"trainingjob", job.name},
-                    {"kind", request.kind},
-                    {"name", request.name},
-                    {"reason", request.reason},
-                    {"result", one.code == ActCode::kDone ? "ok" : one.message}});
+    base::log_info(verb_name(request.verb), {{"namespace", job.name_space},
+                                             {"trainingjob", job.name},
+                                             {"kind", request.kind},
+                                             {"name", request.name},
+                                             {"reason", request.reason},
+                                             {"result", one.code == ActCode::kDone ? "ok" : one.message}});
     if (one.code != ActCode::kDone) {
       one.status_written = report.status_written;
       return one;

@@ -65,9 +65,9 @@ Children sort_children(const contract::ObjectMeta& job, const std::vector<Json>&
                        const std::vector<Json>& services, const std::vector<Json>& config_maps,
                        std::int64_t attempt);
 
-// Scope Job: a pod of this attempt that the plan does not name (a label was edited, an older incarnation) is a stray: it
-// goes the way of the older ones. Role and rank of the others come from the plan, so no label can change
-// them.
+// Scope Job: a pod of this attempt that the plan does not name (a label was edited, an older incarnation) is
+// a stray: it goes the way of the older ones. Role and rank of the others come from the plan, so no label can
+// change them.
 void keep_planned(Children& children, const JobPlan& plan);
 
 const Pod* pod_named(const std::vector<Pod>& pods, const std::string& name);

@@ -44,7 +44,7 @@ class ClusterFake {
   ClusterFake& delete_pod(const std::string& host_name);  // somebody's kubectl delete
   // The node is gone: its pod is told to go and stays Terminating for ever.
   ClusterFake& lose_node_of(const std::string& host_name);
-  ClusterFake& end_deleted();                             // the kubelet is done: deleted pods go
+  ClusterFake& end_deleted();  // the kubelet is done: deleted pods go
   // The coordinator says that all ranks whose pod runs have joined; settled.
   ClusterFake& join_all(std::int64_t step = 10);
   // The coordinator of today says this of the pods that run.
@@ -67,7 +67,7 @@ class ClusterFake {
   bool job_deleted = false;
   bool keep_deleted = false;  // deleted pods stay Terminating until end_deleted()
   std::optional<contract::JobReport> report;
-  std::vector<std::string> lost_pods;  // UIDs that no end_deleted() ends
+  std::vector<std::string> lost_pods;                 // UIDs that no end_deleted() ends
   std::map<std::string, std::string> refuse_creates;  // "Pod/t-worker-0-1" -> the server's words
   std::vector<std::string> log;                       // "create Pod t-worker-0-1"
   std::vector<EventNote> events;

@@ -269,8 +269,8 @@ ClusterFake& ClusterFake::delete_pod(const std::string& host_name) {
 
 ClusterFake& ClusterFake::lose_node_of(const std::string& host_name) {
   Json& object = pod(host_name);
-  object["status"]["conditions"] = Json::array(
-      {{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"}}});
+  object["status"]["conditions"] =
+      Json::array({{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"}}});
   lost_pods.push_back(base::string_at(base::child(object, "metadata"), "uid"));
   return delete_pod(host_name);
 }

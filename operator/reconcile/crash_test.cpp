@@ -85,18 +85,17 @@ void scales(ClusterFake& c) {
 constexpr char kWhole[] = R"({"restart": {"scope": "Job"}})";
 constexpr char kScalable[] = R"({"workers": {"minReplicas": 2, "maxReplicas": 8}})";
 
-const Named kScenarios[] = {
-    {"succeeds", succeeds, "{}"},
-    {"restarts", restarts, kWhole},
-    {"suspends and resumes", suspends_and_resumes, "{}"},
-    {"fails", fails, R"({"cleanup": {"podPolicy": "All"}})"},
-    {"loses pods slowly, as a whole", loses_pods_slowly, kWhole},
-    {"loses pods slowly", loses_pods_slowly, "{}"},
-    {"replaces", replaces, "{}"},
-    {"replaces two and the coordinator", replaces_two_and_the_coordinator, "{}"},
-    {"loses a node", loses_a_node, "{}"},
-    {"suspends in an incident", suspends_in_an_incident, "{}"},
-    {"scales", scales, kScalable}};
+const Named kScenarios[] = {{"succeeds", succeeds, "{}"},
+                            {"restarts", restarts, kWhole},
+                            {"suspends and resumes", suspends_and_resumes, "{}"},
+                            {"fails", fails, R"({"cleanup": {"podPolicy": "All"}})"},
+                            {"loses pods slowly, as a whole", loses_pods_slowly, kWhole},
+                            {"loses pods slowly", loses_pods_slowly, "{}"},
+                            {"replaces", replaces, "{}"},
+                            {"replaces two and the coordinator", replaces_two_and_the_coordinator, "{}"},
+                            {"loses a node", loses_a_node, "{}"},
+                            {"suspends in an incident", suspends_in_an_incident, "{}"},
+                            {"scales", scales, kScalable}};
 
 int writes_of(const ClusterFake& cluster) {
   return static_cast<int>(cluster.log.size());

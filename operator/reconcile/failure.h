@@ -27,8 +27,8 @@ struct Failure {
 std::vector<Failure> failures_of(const std::vector<Pod>& pods, const JobPlan& plan,
                                  const std::vector<std::string>& handled);
 
-// Scope Worker: the coordinator is being replaced, so workers that ended in peace ended too early: the new one
-// needs them.
+// Scope Worker: the coordinator is being replaced, so workers that ended in peace ended too early: the new
+// one needs them.
 std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordinator_replaced,
                                      const std::vector<std::string>& handled);
 

@@ -15,8 +15,8 @@ namespace {
 
 using contract::RestartAction;
 
-// Enough to tell, small enough for 4,096 pods that die together. In scope Worker the book of pods tells them apart
-// anyway: a pod that has a successor is asked no more.
+// Enough to tell, small enough for 4,096 pods that die together. In scope Worker the book of pods tells them
+// apart anyway: a pod that has a successor is asked no more.
 constexpr std::size_t kMaxHandled = 64;
 
 void remember(Turn& turn, const std::vector<Failure>& failures) {
@@ -70,7 +70,8 @@ void replace(Turn& turn, const std::vector<Failure>& failures, const Verdict& ve
   for (const Pod& pod : turn.children.current) incarnation = std::max(incarnation, pod.incarnation);
   plan_replacements(*turn.status.pods, failures, incarnation);
   turn.look_at_children();
-  const std::string what = failures.size() == 1 ? "" : " (and " + std::to_string(failures.size() - 1) + " more)";
+  const std::string what =
+      failures.size() == 1 ? "" : " (and " + std::to_string(failures.size() - 1) + " more)";
   turn.condition(kConditionRestarting, true, "PodsLost", message + what);
   turn.condition(kConditionRunning, false, "Restarting", message + what);
   turn.condition(kConditionPodsReady, false, kReasonCreating, "");
@@ -79,8 +80,8 @@ void replace(Turn& turn, const std::vector<Failure>& failures, const Verdict& ve
   turn.because("replace: " + message + what);
 }
 
-// An incident lasts until all ranks have joined again. More pods that fail meanwhile belong to it, but a pod that
-// was itself made in it is the next one: else a rank that always fails would be replaced for ever.
+// An incident lasts until all ranks have joined again. More pods that fail meanwhile belong to it, but a pod
+// that was itself made in it is the next one: else a rank that always fails would be replaced for ever.
 bool opens_incident(const Turn& turn, const std::vector<Failure>& failures) {
   if (!turn.replaces_workers() || turn.status.phase != Phase::kRestarting) return true;
   return std::ranges::any_of(failures, [&](const Failure& failure) {
@@ -88,7 +89,8 @@ bool opens_incident(const Turn& turn, const std::vector<Failure>& failures) {
   });
 }
 
-// The coordinator has given the rank up at once, and the others go on; the pod itself gets some time to come back.
+// The coordinator has given the rank up at once, and the others go on; the pod itself gets some time to come
+// back.
 constexpr int kDetectionTimes = 5;
 
 void add_unheard(Turn& turn, std::vector<Failure>& failures) {
@@ -96,7 +98,8 @@ void add_unheard(Turn& turn, std::vector<Failure>& failures) {
   const std::chrono::seconds patience(kDetectionTimes * turn.job.spec.restart.failure_detection_seconds);
   for (const LostPod& lost : turn.status.pods->lost) {
     const Pod* pod = pod_named(turn.children.current, turn.job.meta.name + "-" + lost.pod);
-    const bool known = std::ranges::any_of(failures, [&](const Failure& f) { return pod && f.uid == pod->uid; });
+    const bool known =
+        std::ranges::any_of(failures, [&](const Failure& f) { return pod && f.uid == pod->uid; });
     if (pod == nullptr || known) continue;
     if (lost.since + patience <= turn.now) {
       failures.push_back(unheard(*pod, patience.count()));
@@ -107,8 +110,7 @@ void add_unheard(Turn& turn, std::vector<Failure>& failures) {
 }
 
 std::vector<Failure> find_failures(Turn& turn) {
-  std::vector<Failure> failures =
-      failures_of(turn.children.current, turn.plan, turn.status.restarts.handled);
+  std::vector<Failure> failures = failures_of(turn.children.current, turn.plan, turn.status.restarts.handled);
   if (!turn.replaces_workers()) return failures;
   const auto is_coordinator = [](const Failure& f) { return f.role == contract::Role::kCoordinator; };
   const bool over = turn.report && turn.report->stage == contract::JobStage::kCompleted;

@@ -1,5 +1,6 @@
-// An incident: pods of the attempt failed or went away. It leads to one restart (of all pods, or in scope Worker
-// of those that failed), to the end of the job, or to a short wait for the pod that is the cause. Called by reconcile. Pure.
+// An incident: pods of the attempt failed or went away. It leads to one restart (of all pods, or in scope
+// Worker of those that failed), to the end of the job, or to a short wait for the pod that is the cause.
+// Called by reconcile. Pure.
 #pragma once
 
 #include "operator/reconcile/turn.h"

@@ -123,8 +123,7 @@ void retire_others(Children& children, const contract::ObjectMeta& job, const Jo
 
 bool note_made(PodBook& book, const JobPlan& plan, const std::vector<Pod>& current) {
   std::set<std::string> there;
-  for (const Pod& pod : current)
-    there.insert(contract::identity_text({pod.role, pod.rank, pod.incarnation}));
+  for (const Pod& pod : current) there.insert(contract::identity_text({pod.role, pod.rank, pod.incarnation}));
   bool changed = false;
   if (book.made != book.wanted && current.size() == plan.pods.size()) {
     book.made = book.wanted;

@@ -27,9 +27,10 @@ int without_node(const std::vector<Pod>& pods) {
 bool enough_joined(Phase before, const std::vector<Pod>& pods, const contract::JobReport& report,
                    const JobSize& size) {
   if (!is_stepping(report)) return false;
-  const int needed = before == Phase::kRestarting ? std::max(size.least, size.workers - without_node(pods))
-                                                  : size.least;
-  return joined_workers(pods, report, size.ranks_per_pod) >= (size.least < size.workers ? needed : size.workers);
+  const int needed =
+      before == Phase::kRestarting ? std::max(size.least, size.workers - without_node(pods)) : size.least;
+  return joined_workers(pods, report, size.ranks_per_pod) >=
+         (size.least < size.workers ? needed : size.workers);
 }
 
 bool has_started(const Pod& pod) {
@@ -72,8 +73,8 @@ int joined_workers(const std::vector<Pod>& pods, const contract::JobReport& repo
   }));
 }
 
-Phase next_phase(Phase before, const std::vector<Pod>& pods,
-                 const std::optional<contract::JobReport>& report, const JobSize& size) {
+Phase next_phase(Phase before, const std::vector<Pod>& pods, const std::optional<contract::JobReport>& report,
+                 const JobSize& size) {
   return phase_of(before, pods, report && enough_joined(before, pods, *report, size));
 }
 

@@ -25,14 +25,14 @@ Phase next_phase(Phase before, const std::vector<Pod>& pods,
 int joined_workers(const std::vector<Pod>& pods, const contract::JobReport& report, int ranks_per_pod);
 bool takes_part(const contract::ReplicaReport& replica);
 
-// The same, with the size of a job that may be scalable. Running: that many have joined. An incident: all that can
-// be there; one that finds no node is not waited for, if the others are enough.
+// The same, with the size of a job that may be scalable. Running: that many have joined. An incident: all
+// that can be there; one that finds no node is not waited for, if the others are enough.
 struct JobSize {
   int workers = 1;  // wanted
   int least = 1;    // minReplicas, or workers
   int ranks_per_pod = 1;
 };
-Phase next_phase(Phase before, const std::vector<Pod>& pods,
-                 const std::optional<contract::JobReport>& report, const JobSize& size);
+Phase next_phase(Phase before, const std::vector<Pod>& pods, const std::optional<contract::JobReport>& report,
+                 const JobSize& size);
 
 }  // namespace evenkeel::oper

@@ -70,14 +70,14 @@ bool clear_older_pods(Turn& turn) {
 // Says so if pods have to wait for the end of the back-off.
 bool is_held_back(Turn& turn) {
   const auto held_back = [](const PodPlan& pod) { return pod.held_back; };
-  if (turn.is_retry_due() ||
-      (turn.replaces_workers() && std::ranges::none_of(turn.plan.pods, held_back)))
+  if (turn.is_retry_due() || (turn.replaces_workers() && std::ranges::none_of(turn.plan.pods, held_back)))
     return false;
   const WallTimeValue next = *turn.status.restarts.next_retry_time;
   turn.wake.by(next);
-  turn.condition(kConditionPodsReady, false, kReasonBackOff,
-                 (turn.replaces_workers() ? "the next replacement is made at " : "the next attempt begins at ") +
-                     base::to_rfc3339(next));
+  turn.condition(
+      kConditionPodsReady, false, kReasonBackOff,
+      (turn.replaces_workers() ? "the next replacement is made at " : "the next attempt begins at ") +
+          base::to_rfc3339(next));
   turn.because("back-off until " + base::to_rfc3339(next));
   return true;
 }
@@ -87,8 +87,8 @@ void keep_book(Turn& turn) {
   if (!turn.replaces_workers()) return;
   JobStatus& status = turn.status;
   if (!status.pods)
-    status.pods = guess_book(turn.job.spec.workers.replicas, status.incarnation, turn.job.meta,
-                             turn.children.current);
+    status.pods =
+        guess_book(turn.job.spec.workers.replicas, status.incarnation, turn.job.meta, turn.children.current);
   note_made(*status.pods, turn.plan, turn.children.current);
   note_lost(*status.pods, turn.children.current, turn.report, turn.now);
   const int before = status.pods->wanted;
@@ -154,7 +154,8 @@ void enter_running(Turn& turn) {
 
 void judge_phase(Turn& turn) {
   const contract::WorkersSpec& workers = turn.job.spec.workers;
-  const JobSize size{turn.plan.workers, std::min(workers.min_replicas.value_or(turn.plan.workers), turn.plan.workers),
+  const JobSize size{turn.plan.workers,
+                     std::min(workers.min_replicas.value_or(turn.plan.workers), turn.plan.workers),
                      turn.plan.ranks_per_pod};
   const Phase phase = turn.replaces_workers()
                           ? next_phase(turn.status.phase, turn.children.current, turn.report, size)

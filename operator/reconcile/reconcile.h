@@ -41,9 +41,9 @@ struct Request {
   Verb verb = Verb::kCreate;
   std::string kind;  // Pod | Service | ConfigMap | Secret | TrainingJob
   std::string name;
-  Json body;                         // kCreate: the whole object; kPatch: a merge patch, which may be sent twice
-  std::string uid;                   // kDelete, kPatch: precondition
-  std::string resource_version;      // kDelete: precondition where content decided; else empty
+  Json body;                     // kCreate: the whole object; kPatch: a merge patch, which may be sent twice
+  std::string uid;               // kDelete, kPatch: precondition
+  std::string resource_version;  // kDelete: precondition where content decided; else empty
   std::optional<int> grace_seconds;  // kDelete; absent: the object's own
   std::string reason;                // for the log
 };

@@ -1,5 +1,5 @@
-// Scope Worker as timelines: a pod that fails, is deleted or lies on a lost node is replaced alone; no other pod is
-// touched; the size may change while the job runs.
+// Scope Worker as timelines: a pod that fails, is deleted or lies on a lost node is replaced alone; no other
+// pod is touched; the size may change while the job runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -496,7 +496,8 @@ TEST(Size, a_scalable_job_starts_with_the_least_and_an_other_one_does_not) {
     EXPECT_EQ(c.phase(), scalable ? "Running" : "Starting");
     if (!scalable) continue;
     EXPECT_EQ(c.condition_reason("Running"), "EnoughRanksJoined");
-    EXPECT_NE(c.condition_message("Running").find("2 of 4"), std::string::npos) << c.condition_message("Running");
+    EXPECT_NE(c.condition_message("Running").find("2 of 4"), std::string::npos)
+        << c.condition_message("Running");
     EXPECT_EQ(c.status()["workers"]["readyText"], "2/4");
   }
 }

@@ -30,7 +30,8 @@ Request hide(const Pod& pod) {
   return patch("Pod", pod.name, pod.uid, std::move(body), "it holds no rank any more");
 }
 
-// A worker beyond the wanted number takes part until the coordinator, who has read that number, lists it no more.
+// A worker beyond the wanted number takes part until the coordinator, who has read that number, lists it no
+// more.
 bool is_member(const Turn& turn, const Pod& pod) {
   const bool surplus = pod.role == Role::kWorker && pod.rank >= turn.plan.workers;
   const bool untouched = !pod.deleting() && !pod.finished() && pod.phase != PodPhase::kPending;

@@ -1,6 +1,7 @@
-// Scope Worker: pods of the attempt that hold no rank any more. Their address leaves DNS before a successor is
-// made, then they go; nobody waits for them, for a pod on a lost node may stay Terminating for ever. A worker that
-// is no longer wanted first leaves the membership: the coordinator says when. Called by reconcile. Pure.
+// Scope Worker: pods of the attempt that hold no rank any more. Their address leaves DNS before a successor
+// is made, then they go; nobody waits for them, for a pod on a lost node may stay Terminating for ever. A
+// worker that is no longer wanted first leaves the membership: the coordinator says when. Called by
+// reconcile. Pure.
 #pragma once
 
 #include <vector>

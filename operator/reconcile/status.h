@@ -39,9 +39,9 @@ struct LostPod {
 // Scope Worker: which pods an attempt has had, so that a pod that is not there is either still to be made or
 // was taken away, whatever crashed in between. An entry of the lists is "<role>-<rank>-<incarnation>".
 struct PodBook {
-  int wanted = 0;                      // workers; follows spec.workers.replicas
-  int made = 0;                        // workers of rank 0..made-1 have had their pod; any: the coordinator too
-  std::int64_t incarnation = 0;        // of the pods of the ranks from `made` on
+  int wanted = 0;                // workers; follows spec.workers.replicas
+  int made = 0;                  // workers of rank 0..made-1 have had their pod; any: the coordinator too
+  std::int64_t incarnation = 0;  // of the pods of the ranks from `made` on
   std::vector<std::string> replacing;  // of the open incident, to be made
   std::vector<std::string> replaced;   // of the open incident, made
   std::vector<LostPod> lost;

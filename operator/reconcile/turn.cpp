@@ -68,8 +68,8 @@ void Turn::look_at_attempt() {
 
 void Turn::look_at_members() {
   const std::int64_t newest = std::max<std::int64_t>(1, status.incarnation);
-  const PodBook book = status.pods ? *status.pods
-                                   : guess_book(job.spec.workers.replicas, newest, job.meta, children.current);
+  const PodBook book =
+      status.pods ? *status.pods : guess_book(job.spec.workers.replicas, newest, job.meta, children.current);
   plan = make_plan(job, status.attempt, members(job.meta, book, status.restarts.handled, children.current));
   for (PodPlan& pod : plan.pods) {
     const auto entry = contract::identity_text({pod.role, pod.rank, pod.incarnation});

@@ -103,7 +103,8 @@ void add_own(Storage& storage, const contract::TrainingJob& job, const JobPlan& 
   storage.add(kKeyVolume, {{"secret", {{"secretName", plan.secret}, {"defaultMode", kKeyMode}}}},
               contract::kKeyMountPath, true);
   if (has_wanted_file(plan, pod))
-    storage.add(kWantedVolume, {{"configMap", {{"name", plan.wanted_map}}}}, contract::kWantedMountPath, true);
+    storage.add(kWantedVolume, {{"configMap", {{"name", plan.wanted_map}}}}, contract::kWantedMountPath,
+                true);
   if (pod.role != Role::kWorker) return;  // the coordinator moves no samples and no weights
   storage.add(kSharedMemoryVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kSharedMemorySize}}}},
               "/dev/shm", false);

@@ -197,7 +197,8 @@ TEST_F(OperatorTest, a_running_job_is_scaled_up_and_down) {
   EXPECT_EQ(wanted(), "6");
   EXPECT_TRUE(eventually([&] {
     const Json coordinator = pod_of(job, "coordinator", 0);
-    return base::string_at(base::at_path(coordinator, {"metadata", "annotations"}), contract::kAnnotationWanted) == "6";
+    return base::string_at(base::at_path(coordinator, {"metadata", "annotations"}),
+                           contract::kAnnotationWanted) == "6";
   }));
   job.run_all();
   job.report(JobStage::kRunning, 2);

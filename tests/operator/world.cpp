@@ -185,8 +185,7 @@ contract::JobReport JobUnderTest::make_report(contract::JobStage stage, std::int
       newest[identity->rank] = *identity;
     }
   }
-  report.ranks =
-      static_cast<int>(base::int_at(base::at_path(object, {"spec", "workers"}), "replicas"));
+  report.ranks = static_cast<int>(base::int_at(base::at_path(object, {"spec", "workers"}), "replicas"));
   for (const auto& [rank, identity] : newest) {
     if (rank >= report.ranks) continue;
     contract::ReplicaReport replica;

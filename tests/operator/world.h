@@ -82,8 +82,8 @@ class JobUnderTest {
   // A caller that dies in the middle of a DELETE may leave a pod that is only marked; a kubelet would end it.
   void finish_terminating();
   void end_pod(const Json& pod, int exit_code, const std::string& message = "");
-  // What the coordinator says from now on: it is the newest one of the current attempt, and the newest worker pods
-  // are its members.
+  // What the coordinator says from now on: it is the newest one of the current attempt, and the newest worker
+  // pods are its members.
   void report(contract::JobStage stage, std::int64_t step = 0);
   contract::JobReport make_report(contract::JobStage stage, std::int64_t step);
 
