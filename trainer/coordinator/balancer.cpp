@@ -15,8 +15,12 @@ using Costs = std::vector<std::optional<double>>;
 constexpr std::size_t kRemediesKept = 8;
 constexpr double kDeviationOfMedian = 1.4826;  // standard deviation over median absolute deviation, if normal
 
+// The middle of the values, which are left in another order: this runs for every rank after every step.
 double median(std::vector<double> values) {
-  return quantile(values, 0.5);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 != 0) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
 bool takes_part(const std::vector<RankWork>& ranks, std::size_t rank) {
@@ -56,6 +60,7 @@ void Balancer::add(const StepWork& step, bool special) {
   blocks_.push_back(std::move(*open_));
   open_.reset();
   news_ = true;
+  forget_noise();
   while (blocks_.size() > static_cast<std::size_t>(config_.window)) blocks_.pop_front();
 }
 
@@ -63,6 +68,7 @@ void Balancer::reset_rank(int rank) {
   const auto at = static_cast<std::size_t>(rank);
   if (at < in_force_.size()) in_force_[at].reset();
   open_.reset();
+  forget_noise();
   for (Block& block : blocks_) {
     if (at < block.ranks.size()) block.ranks[at] = away();
   }
@@ -84,8 +90,16 @@ std::optional<double> Balancer::cost_in(const Block& block, std::size_t rank, do
   return work.own_seconds() / work.samples;
 }
 
-// From one block to the next, so that a rank that has just become slow is not a noisy one.
+// From one block to the next, so that a rank that has just become slow is not a noisy one. A share of the
+// cost, so that all looks back have the same, and it is worked out once for each new block.
 double Balancer::noise_of(std::size_t rank, double work_per_sample) const {
+  auto& known = noise_[work_per_sample > 0 ? 1 : 0];
+  if (known.size() <= rank) known.resize(rank + 1);
+  if (!known[rank]) known[rank] = measure_noise(rank, work_per_sample);
+  return *known[rank];
+}
+
+double Balancer::measure_noise(std::size_t rank, double work_per_sample) const {
   std::vector<double> costs, jumps;
   for (const Block& block : blocks_) {
     const auto cost = cost_in(block, rank, work_per_sample);
@@ -307,6 +321,7 @@ std::optional<BalanceDecision> Balancer::judge_change(std::int64_t next_step) {
   const Change change = *change_;
   change_.reset();
   while (blocks_.front().first_step < change.from_step) blocks_.pop_front();  // of other shares
+  forget_noise();
   const double gain = change.step_seconds_before / median(fresh) - 1;
   contract::Remedy& remedy = remedies_[change.remedy];
   remedy.measured_gain = gain;

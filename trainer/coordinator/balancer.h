@@ -13,6 +13,7 @@
 // where the gain stands far above the noise (5 standard errors of the median), 20 where it does not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -132,6 +133,8 @@ class Balancer {
   std::optional<double> cost_in(const Block& block, std::size_t rank, double work_per_sample) const;
   std::optional<View> view(int blocks) const;
   double noise_of(std::size_t rank, double work_per_sample) const;
+  double measure_noise(std::size_t rank, double work_per_sample) const;
+  void forget_noise() { noise_ = {}; }
   void level_out(View& view) const;
   double step_with(const Block& block, const View& view, const std::vector<double>& samples) const;
   Gain gain_of(const View& view) const;
@@ -153,6 +156,8 @@ class Balancer {
   BalancerConfig config_;
   std::deque<Block> blocks_;  // finished ones, oldest first
   std::optional<Block> open_;
+  // By rank, as far as it was asked for; of samples and of work units.
+  mutable std::array<std::vector<std::optional<double>>, 2> noise_;
   bool news_ = false;  // a block was finished since the last decide()
   std::int64_t seen_ = 0, newest_step_ = 0;
   std::vector<std::optional<double>> in_force_;
