@@ -194,6 +194,7 @@ Json to_json(const Join& m) {
           {"checkpoint", to_json(m.checkpoint)},
           {"threads", m.threads},
           {"cpuLimit", m.cpu_limit},
+          {"cores", m.cores},
           {"version", m.version}};
   if (m.held) json["held"] = to_json(*m.held);
   return json;
@@ -221,6 +222,7 @@ Result<Join> decode_join(const Json& json) {
   }
   m.threads = static_cast<int>(r.integer("threads", 1, 1, 4096));
   m.cpu_limit = r.number("cpuLimit", 0);
+  m.cores = static_cast<int>(r.integer("cores", 0, 0, 65536));
   m.version = r.string("version");
   return finish(r, std::move(m));
 }

@@ -67,6 +67,7 @@ struct Join {
   std::optional<CheckpointPosition> held;
   int threads = 1;
   double cpu_limit = 0;  // cores; 0 = none
+  int cores = 0;         // of the machine that this process may use; 0 = unknown
   std::string version;
 };
 

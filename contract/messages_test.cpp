@@ -19,6 +19,7 @@ TEST(Messages, each_one_is_read_back_as_it_was_written) {
   join.train_samples = 60000;
   join.checkpoint = {7, 1, 2, "h", {3, 4}, {"step-000000008: truncated"}};
   join.cpu_limit = 0.4;
+  join.cores = 16;
   join.held = CheckpointPosition{9, 1, 4, "", {5, 6}, {}};
   EXPECT_EQ(to_json(*decode_join(over_the_wire(to_json(join)))), to_json(join));
 

@@ -28,10 +28,9 @@ Field tune_field() {
   return group(
       "tune", "What is done to make N ranks N times faster.",
       {choice("mode",
-              "Advise prices every remedy and changes nothing; Off does not price them; Apply takes the best.",
+              "Advise prices every remedy; Apply also takes a larger batch within maxGlobalBatch and keeps it if it pays.",
               {"Off", "Advise", "Apply"})
-           .defaults("Advise")
-           .only({"Advise", "Off"}),
+           .defaults("Advise"),
        integer("maxGlobalBatch", "Largest global batch that a remedy may choose; 0 leaves the batch alone.",
                0, 16777216)
            .defaults(0)});

@@ -54,6 +54,9 @@ Coordination::Coordination(contract::TrainerConfig config, double now, Coordinat
       size_(config_.ranks),
       members_(static_cast<std::size_t>(config_.ranks)),
       run_window_(whole_run(config_.ranks)) {
+  TunerConfig tuner;
+  tuner.applies = config_.spec.tune_mode == contract::TuneMode::kApply;
+  tuner_ = Tuner(tuner);
   rule_.relative_below = config_.spec.straggler_threshold;
 }
 
@@ -106,8 +109,7 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
       with(contract::decode_checkpointed(payload), [&](const auto& m) { on_checkpointed(rank, m, now); });
       break;
     case MessageType::kStopRequest:
-      with(contract::decode_stop_request(payload),
-           [&](const auto& m) { stop("rank " + std::to_string(rank) + " got " + m.reason, now); });
+      with(contract::decode_stop_request(payload), [&](const auto& m) { on_stop_request(rank, m, now); });
       break;
     case MessageType::kPaused:
       with(contract::decode_paused(payload), [&](const auto& m) { on_paused(rank, m, now); });
@@ -169,10 +171,13 @@ void Coordination::start_stepping(double now) {
 
 // Nothing further is planned while another rank waits: it is taken in as soon as all that is planned is done.
 void Coordination::issue_plans(double now) {
-  if ((joiner_waits() || leaver_stays()) && !stop_requested_ && !ledger_->complete()) {
+  if ((joiner_waits() || leaver_stays() || next_batch_) && !stop_requested_ && !ledger_->complete()) {
     if (!plans_.empty()) return;
-    const char* reason = joiner_waits() ? "another rank has come" : "the job becomes smaller";
+    const char* reason = joiner_waits()   ? "another rank has come"
+                         : leaver_stays() ? "a rank leaves"
+                                          : "the batch becomes another";
     dismiss_leavers();
+    if (next_batch_) ledger_->set_global_batch(*std::exchange(next_batch_, std::nullopt));
     return regroup(reason, now);
   }
   while (ledger_->issued_step() < ledger_->committed().step + kPlansAhead) {
@@ -304,9 +309,25 @@ void Coordination::measure(const contract::StepPlan& plan,
   if (!special) cost_fit_.add(work);
   history_.add(work);
   findings_.reset();
-  if (plan.step < windows_from_step_) return;  // of shares that are no longer in force
-  run_window_.add(work, special);
-  window_.add(std::move(work), special);
+  if (plan.step >= windows_from_step_) {
+    run_window_.add(work, special);
+    window_.add(work, special);
+  }
+  tune(work, plan, special);
+}
+
+// A larger batch, where the user's limit and its price allow it; taken back where it does not pay.
+void Coordination::tune(const StepWork& work, const contract::StepPlan& plan, bool special) {
+  if (tuner_.rests()) return;
+  if (!special && plan.planned() == plan.global_batch)
+    tuner_.add(plan.global_batch, static_cast<double>(plan.planned()), work.step_seconds);
+  // Pricing looks at all of the window: not after every step.
+  constexpr std::int64_t kPriceEvery = 10;
+  const bool price = window_.ready() && plan.step % kPriceEvery == 0;
+  const auto change = tuner_.decide(ledger_->config().global_batch, price ? batch_offer() : std::nullopt);
+  if (!change) return;
+  base::log_info(change->reason, {{"step", plan.step}});
+  next_batch_ = change->global_batch;
 }
 
 // Other shares from the next plan on, where that pays.

@@ -30,6 +30,7 @@
 #include "trainer/coordinator/history.h"
 #include "trainer/coordinator/ledger.h"
 #include "trainer/coordinator/sample_oracle.h"
+#include "trainer/coordinator/tuner.h"
 
 namespace evenkeel::trainer {
 
@@ -62,6 +63,7 @@ class Coordination {
   void joined(ConnectionId id, const contract::Hello& hello, const contract::Join& join, double now);
   void received(ConnectionId id, contract::MessageType type, const base::Json& payload, double now);
   void disconnected(ConnectionId id, const std::string& reason, double now);
+  // This process was asked to end. In an elastic job that is not yet the job's end: see who_is_to_stop().
   void stop(const std::string& reason, double now);
   // The job is to have this many ranks from now on; those beyond leave, and others may join, at a step boundary.
   void set_wanted(int ranks, double now);
@@ -89,6 +91,8 @@ class Coordination {
     bool paused = false;    // has left the last group
     bool ready = false;
     bool reported = false;  // it said itself that it cannot go on
+    std::optional<double> asked_to_stop_at;
+    bool leaving = false;  // is let go at the next step boundary
     std::string parameter_hash;
     double restore_seconds = 0;
     std::int64_t committed = 0;     // last step this rank committed
@@ -120,6 +124,7 @@ class Coordination {
   // Groups.
   bool elastic() const { return config_.spec.restart.scope == contract::RestartScope::kWorker; }
   bool joiner_waits() const;
+  bool is_leaver(const Member& member) const;
   bool leaver_stays() const;
   bool takes_part(const std::optional<Member>& member) const;
   void dismiss_leavers();
@@ -150,11 +155,17 @@ class Coordination {
                double now);
   void balance(const StepWork& work, bool special);
   BalancerConfig balancer_config() const;
+  void tune(const StepWork& work, const contract::StepPlan& plan, bool special);
+  std::optional<BatchOffer> batch_offer() const;
+  std::optional<CrowdedNode> crowded_node() const;
   void on_evaluated(int rank, const contract::Evaluated& evaluated);
   void on_checkpointed(int rank, const contract::Checkpointed& checkpoint, double now);
   void finish_if_all_is_done(double now);
   void finish(bool completed, const std::string& reason, double now);
   // The end.
+  void on_stop_request(int rank, const contract::StopRequest& request, double now);
+  void who_is_to_stop(double now);
+  void stop_all(const std::string& reason, double now);
   bool ends_the_job(int exit_code) const;
   void lost(int rank, const std::string& reason, double now);
   void suspect(int rank, int exit_code, const std::string& reason, double now);
@@ -196,6 +207,8 @@ class Coordination {
   std::string broken_reason_;
   bool stop_requested_ = false;
   std::string stop_reason_;
+  std::optional<double> asked_to_stop_at_;  // this process
+  bool left_ = false;                       // alone: another coordinator takes over
   int exit_code_ = static_cast<int>(contract::ExitCode::kInternal);
   std::optional<double> ended_at_;
   int wanted_;                                  // ranks that the job is to have
@@ -225,6 +238,8 @@ class Coordination {
   std::optional<contract::Preflight> preflight_;
   std::int64_t windows_from_step_ = 0;  // steps before it go into no window
   StragglerRule rule_;
+  Tuner tuner_;
+  std::optional<std::int64_t> next_batch_;  // global batch that is to be in force from the next step boundary on
   CostFit cost_fit_;
   History history_;
   double gradient_bytes_ = 0;  // of the last step's reduction; 0: unknown

@@ -18,6 +18,8 @@ using contract::MessageType;
 // When a rank dies its neighbours fail too, and either may be heard first: wait this long for a better
 // culprit.
 constexpr double kSettleSeconds = 0.5;
+// SIGTERM reaches the pods of a suspended job within moments of each other.
+constexpr double kStopSettleSeconds = 2.0;
 // Aborted workers close by themselves; who has not by then is dead or stands still.
 constexpr double kAbortSeconds = 2.0;
 // Beyond spec.metrics.linger, for workers to write and leave.
@@ -36,6 +38,45 @@ int passed_on(int exit_code) {
 // ---- the end
 
 void Coordination::stop(const std::string& reason, double now) {
+  if (!elastic()) return stop_all(reason, now);
+  if (!asked_to_stop_at_) asked_to_stop_at_ = now;
+  base::log_info("asked to stop; who else is?", {{"reason", reason}});
+  who_is_to_stop(now);
+}
+
+void Coordination::on_stop_request(int rank, const contract::StopRequest& request, double now) {
+  if (!elastic()) return stop_all("rank " + std::to_string(rank) + " got " + request.reason, now);
+  Member& member = *members_[static_cast<std::size_t>(rank)];
+  if (!member.asked_to_stop_at) member.asked_to_stop_at = now;
+  who_is_to_stop(now);
+}
+
+// A job that is suspended has all its processes asked at once. A pod that is deleted, drained or evicted is asked
+// alone: it may go, and the others go on; and a coordinator that is asked alone leaves its ranks to the next one.
+void Coordination::who_is_to_stop(double now) {
+  if (ended() || stop_requested_ || left_) return;
+  int here = 0, asked = 0;
+  bool somebody_waits = false;
+  for (auto& member : members_) {
+    if (!member || !member->connected || (begun_ && !member->in_group)) continue;
+    ++here;
+    if (!member->asked_to_stop_at) continue;
+    ++asked;
+    const bool settled = now - *member->asked_to_stop_at >= kStopSettleSeconds;
+    somebody_waits = somebody_waits || (settled && !std::exchange(member->leaving, settled));
+  }
+  if (here > 0 && asked == here) return stop_all("every rank was asked to stop", now);
+  if (asked_to_stop_at_ && asked > 0) return stop_all("coordinator and ranks were asked to stop", now);
+  if (asked_to_stop_at_ && now - *asked_to_stop_at_ >= kStopSettleSeconds) {
+    base::log_info("asked to stop alone: another coordinator takes over from here");
+    left_ = true;
+    exit_code_ = code(ExitCode::kTryAgain);
+  } else if (somebody_waits && turn_ == Turn::kStepping) {
+    issue_plans(now);
+  }
+}
+
+void Coordination::stop_all(const std::string& reason, double now) {
   if (ended() || stop_requested_) return;
   stop_requested_ = true;
   stop_reason_ = reason;
@@ -141,6 +182,7 @@ void Coordination::tick(double now) {
     fail(failure.rank, failure.exit_code, failure.reason, now);
   }
   if (ended()) return;
+  who_is_to_stop(now);
   drop_silent_and_hung(now);
   if (ended()) return;
   if (broken_at_ && now >= *broken_at_) regroup(std::exchange(broken_reason_, ""), now);
@@ -159,6 +201,7 @@ double Coordination::next_deadline_in(double now) const {
 }
 
 bool Coordination::done(double now) const {
+  if (left_) return true;
   if (!ended()) return false;
   const bool anyone =
       std::any_of(members_.begin(), members_.end(), [](const auto& m) { return m && m->connected; });

@@ -26,7 +26,8 @@ constexpr double kLongestTurnSeconds = 180;  // a pre-flight is one of them
 
 // A rank that is there and wanted: of the group, or of the next one.
 bool Coordination::takes_part(const std::optional<Member>& member) const {
-  return member && member->connected && (member->in_group || member->hello.rank < wanted_);
+  return member && member->connected && !member->leaving &&
+         (member->in_group || member->hello.rank < wanted_);
 }
 
 bool Coordination::joiner_waits() const {
@@ -34,9 +35,14 @@ bool Coordination::joiner_waits() const {
                      [&](const auto& m) { return takes_part(m) && !m->in_group; });
 }
 
+// Not wanted any more, or asked to go.
+bool Coordination::is_leaver(const Member& member) const {
+  return member.leaving || member.hello.rank >= wanted_;
+}
+
 bool Coordination::leaver_stays() const {
   return std::any_of(members_.begin(), members_.end(),
-                     [&](const auto& m) { return m && m->in_group && m->hello.rank >= wanted_; });
+                     [&](const auto& m) { return m && m->in_group && is_leaver(*m); });
 }
 
 void Coordination::set_wanted(int ranks, double now) {
@@ -54,11 +60,12 @@ void Coordination::set_wanted(int ranks, double now) {
 // At a step boundary: what they did is committed, and nobody waits for them.
 void Coordination::dismiss_leavers() {
   for (auto& member : members_) {
-    if (!member || !member->in_group || member->hello.rank < wanted_) continue;
+    if (!member || !member->in_group || !is_leaver(*member)) continue;
     member->in_group = false;
     if (!member->connected) continue;
-    outgoing_.push_back({member->connection, MessageType::kFinish,
-                         to_json(contract::Finish{true, "the job goes on with fewer ranks"})});
+    const bool surplus = member->hello.rank >= wanted_;
+    const char* words = surplus ? "the job goes on with fewer ranks" : "this rank was asked to stop; the others go on";
+    outgoing_.push_back({member->connection, MessageType::kFinish, to_json(contract::Finish{surplus, words})});
   }
 }
 
@@ -196,6 +203,7 @@ void Coordination::form_again(std::int64_t step, double now) {
 // Everybody who is there now, under the present fence.
 void Coordination::form(contract::Membership membership, double now) {
   membership.fence = fence_;
+  dismiss_leavers();
   for (auto& member : members_) {
     if (!takes_part(member)) continue;
     membership.ranks.push_back(member->hello.rank);
@@ -220,6 +228,7 @@ void Coordination::form(contract::Membership membership, double now) {
   }
   if (!balancer_) balancer_.emplace(balancer_config());
   balancer_->regrouped(ledger_->config().global_batch);
+  tuner_.regrouped();
   turn_ = Turn::kForming;
   turn_since_ = now;
   steps_in_group_ = 0;

@@ -293,11 +293,97 @@ TEST(Regroup, a_stop_while_a_group_forms_still_ends_with_a_checkpoint) {
   s.starts();
   s.all_commit(1);
   s.disconnects(1);
-  s.stops();
+  s.says(0, MessageType::kStopRequest, contract::StopRequest{"SIGTERM"});
   s.pauses(0, 1);
   s.ready(0);
   EXPECT_TRUE(s.plans.at(2).stop_after && s.plans.at(2).checkpoint_after);
   EXPECT_EQ(s.report().stage, JobStage::kStopping);
+}
+
+TEST(Regroup, a_job_that_grows_takes_its_batch_along_and_the_rate_follows_slowly) {
+  contract::TrainerConfig config = elastic_config(2, 32);
+  config.spec.workers.max_replicas = 3;
+  Story s(config, 32 * 40);
+  s.starts();
+  s.coordination().set_wanted(3, s.now);
+  s.joins(2, test_join(2, 32 * 40));
+  for (std::int64_t step = 1; step <= 4; ++step) s.all_commit(step);
+  for (const int rank : {0, 1}) s.pauses(rank, 4);
+  EXPECT_EQ(s.membership(2).ranks.size(), 3u);
+  EXPECT_EQ(s.membership(2).target_steps, 4 + (32 * 36 + 47) / 48);
+  for (const int rank : {0, 1, 2}) s.ready(rank);
+  EXPECT_EQ(s.plans.at(5).planned(), 48);
+  EXPECT_EQ(s.plans.at(5).global_batch, 48);
+  EXPECT_NEAR(s.plans.at(5).rate_batch, 32 + 16.0 / 100, 1e-9);
+  EXPECT_EQ(s.report().ranks, 3);
+}
+
+TEST(Regroup, a_job_that_shrinks_sends_the_surplus_home_at_a_step_boundary) {
+  contract::TrainerConfig config = elastic_config(3, 48);
+  config.spec.workers.min_replicas = 1;
+  Story s(config, 48 * 40);
+  s.starts();
+  s.coordination().set_wanted(2, s.now);
+  s.all_commit(1);
+  EXPECT_EQ(s.got(s.id(2), MessageType::kFinish), nullptr) << "what is planned is done first";
+  for (std::int64_t step = 2; step <= 4; ++step) s.all_commit(step);
+  EXPECT_TRUE(contract::decode_finish(*s.got(s.id(2), MessageType::kFinish))->completed);
+  for (const int rank : {0, 1}) s.pauses(rank, 4);
+  for (const int rank : {0, 1}) s.ready(rank);
+  EXPECT_EQ(s.plans.at(5).planned(), 32);
+  EXPECT_EQ(s.report().replicas[2].state, "done");
+  s.disconnects(2);
+  EXPECT_EQ(s.report().stage, JobStage::kRunning);
+  EXPECT_FALSE(s.report().failure);
+  s.joins(2, test_join(2, 48 * 40), 2, 205);
+  EXPECT_NE(s.refusal(205).find("is not one of the job's 2 ranks"), std::string::npos);
+}
+
+TEST(Regroup, one_rank_that_is_asked_to_stop_leaves_and_the_others_go_on) {
+  Story s(elastic_config(3, 48), 48 * 40);
+  s.starts();
+  s.says(1, MessageType::kStopRequest, contract::StopRequest{"SIGTERM"});
+  s.all_commit(1);
+  EXPECT_EQ(s.report().stage, JobStage::kRunning);
+  s.passes(1.0);
+  for (const int rank : {0, 1, 2}) s.says(rank, MessageType::kHeartbeat, contract::Heartbeat{1, "forward"});
+  s.passes(1.2);  // nobody else was asked
+  for (std::int64_t step = 2; step <= 5; ++step) s.all_commit(step);
+  const auto finish = contract::decode_finish(*s.got(s.id(1), MessageType::kFinish));
+  EXPECT_FALSE(finish->completed);
+  for (const int rank : {0, 2}) s.pauses(rank, 5);
+  EXPECT_EQ(s.membership(0).ranks, (std::vector<int>{0, 2}));
+  s.disconnects(1);
+  EXPECT_FALSE(s.report().failure);
+  s.joins(1, test_join(1, 48 * 40), 2, 201);
+  EXPECT_EQ(s.refusal(201), "");
+}
+
+TEST(Regroup, all_that_are_asked_to_stop_end_the_job_with_a_checkpoint) {
+  contract::TrainerConfig config = elastic_config(2, 16, 5);
+  config.spec.checkpoint.path = "/checkpoints";
+  Story s(config, 64);
+  s.starts();
+  s.says(0, MessageType::kStopRequest, contract::StopRequest{"SIGTERM"});
+  EXPECT_EQ(s.report().stage, JobStage::kRunning);
+  s.stops();  // the coordinator too: a suspended job
+  EXPECT_EQ(s.report().stage, JobStage::kStopping);
+  for (std::int64_t step = 1; step <= 5; ++step) s.all_commit(step);
+  EXPECT_EQ(s.coordination().exit_code(), 143);
+}
+
+TEST(Regroup, a_coordinator_that_is_asked_alone_leaves_its_ranks_to_the_next_one) {
+  Story s(elastic_config(2, 16), 64);
+  s.starts();
+  s.stops();
+  s.passes(1.0);
+  for (const int rank : {0, 1}) s.says(rank, MessageType::kHeartbeat, contract::Heartbeat{1, "forward"});
+  EXPECT_FALSE(s.coordination().done(s.now));
+  s.passes(1.1);
+  EXPECT_TRUE(s.coordination().done(s.now));
+  EXPECT_EQ(s.coordination().exit_code(), 75);
+  EXPECT_EQ(s.got(s.id(0), MessageType::kFinish), nullptr);
+  EXPECT_EQ(s.got(s.id(0), MessageType::kAbort), nullptr);
 }
 
 TEST(Regroup, a_reader_that_repeats_a_record_is_caught_at_the_end_of_the_epoch) {

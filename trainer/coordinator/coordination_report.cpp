@@ -1,6 +1,7 @@
 // What the report says about the state of coordination.cpp.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "contract/job/sample_groups.h"
@@ -58,6 +59,7 @@ DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) cons
   job.shares_by_speed = balancer_ && !balancer_->in_force().empty();
   job.balance_allowed = spec.balance_mode == contract::BalanceMode::kRebalance;
   job.wire_is_32_bit = true;
+  job.crowded = crowded_node();
   if (preflight_ && preflight_->bus_bytes_per_second > 0) {
     job.bus_bytes_per_second = preflight_->bus_bytes_per_second;
     job.hop_seconds = preflight_->hop_seconds;
@@ -76,11 +78,43 @@ DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) cons
   return input;
 }
 
+// A rank takes as many cores as it has threads, but no more than its limit.
+std::optional<CrowdedNode> Coordination::crowded_node() const {
+  std::map<std::string, CrowdedNode> nodes;
+  for (const auto& member : members_) {
+    if (!member || !member->in_group || member->join.cores <= 0) continue;
+    CrowdedNode& node = nodes[member->join.node];
+    const double threads = member->join.threads, limit = member->join.cpu_limit;
+    node.wanted += limit > 0 ? std::min(threads, limit) : threads;
+    node.cores = member->join.cores;
+    node.node = member->join.node;
+  }
+  std::optional<CrowdedNode> worst;
+  for (const auto& [name, node] : nodes) {
+    const double over = node.wanted / node.cores;
+    if (over > 1 && (!worst || over > worst->wanted / worst->cores)) worst = node;
+  }
+  return worst;
+}
+
+// A batch that is worth a try, within the user's limit.
+std::optional<BatchOffer> Coordination::batch_offer() const {
+  const Findings& found = findings();
+  const DiagnosisInput input = diagnosis_input(window_);
+  const auto priced = price_remedies({found, input.job, input.ranks, ShareLimits(), std::nullopt});
+  for (const PricedRemedy& offer : priced) {
+    if (offer.kind != RemedyKind::kLargerBatch || offer.remedy.state != contract::RemedyState::kProposed) continue;
+    return BatchOffer{offer.amount, offer.remedy.predicted_gain};
+  }
+  return std::nullopt;
+}
+
 std::vector<contract::Remedy> Coordination::remedies(const Findings& found) const {
   if (config_.spec.tune_mode == contract::TuneMode::kOff) return {};
   const DiagnosisInput input = diagnosis_input(ended() ? run_window_ : window_);
-  const std::vector<contract::Remedy> done =
+  std::vector<contract::Remedy> done =
       balancer_ ? balancer_->state().remedies : std::vector<contract::Remedy>();
+  if (tuner_.done()) done.push_back(*tuner_.done());
   const ShareLimits limits = balancer_ ? balancer_->limits() : ShareLimits();
   std::vector<contract::Remedy> all =
       all_remedies(price_remedies({found, input.job, input.ranks, limits, std::nullopt}), done);

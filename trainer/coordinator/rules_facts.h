@@ -23,6 +23,13 @@ struct RankFacts {
   std::string device_model;               // empty: unknown
 };
 
+// Ranks of one machine that have more threads, or may use more CPU, than it has cores.
+struct CrowdedNode {
+  std::string node;
+  double wanted = 0;  // cores that the ranks' threads and limits ask for
+  int cores = 0;
+};
+
 struct JobFacts {
   BatchRule batch_rule = BatchRule::kUnknown;
   std::int64_t global_batch = 0;  // 0: unknown
@@ -32,6 +39,7 @@ struct JobFacts {
   std::optional<bool> local_batch_norm;  // statistics over a rank's own samples
   bool shares_by_speed = false;          // the balancer's, so that unequal ones are no fault
   bool balance_allowed = true;           // balance.mode is Rebalance
+  std::optional<CrowdedNode> crowded;  // the worst; absent: none, or not known
   // Communication.
   std::optional<double> gradient_bytes;             // of one all-reduce, as they travel
   std::optional<double> bus_bytes_per_second;       // of an all-reduce of that size

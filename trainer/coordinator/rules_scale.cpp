@@ -67,6 +67,12 @@ std::optional<Fired> d07_cpu_starved(const Case& c) {
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
     worst = std::max(worst, *rank.throttled_share);
   }
+  if (ranks.empty() && c.job.crowded) {
+    const CrowdedNode& crowded = *c.job.crowded;
+    return Fired{"D07", "CpuStarved",
+                 "the ranks on node " + crowded.node + " want " + two_digits(crowded.wanted) + " cores and it has " +
+                     std::to_string(crowded.cores) + ": fewer ranks on it, or more cores"};
+  }
   if (ranks.empty()) return std::nullopt;
   return Fired{"D07", "CpuStarved",
                "rank " + ranks + " has more threads than cores and was throttled in up to " + percent(worst) +

@@ -378,6 +378,7 @@ class Worker {
     join.checkpoint = to_message(found_);
     join.threads = threads_.threads;
     join.cpu_limit = cpu_.cores;
+    join.cores = usable_cores();
     join.version = EVENKEEL_VERSION;
     return join;
   }
