@@ -31,7 +31,7 @@ TEST(LearningRate, auto_without_a_rule_and_empty_batches_are_refused) {
 TEST(LearningRate, base_is_the_batch_of_a_replica_if_given_else_the_global_batch_at_creation) {
   contract::TrainingSpec training;
   const auto rate = [&](std::int64_t batch) {
-    return learning_rate(training, {0, batch, 10000, 1000, batch, 256}).value();
+    return learning_rate(training, {0, batch, 10000, 1000, static_cast<double>(batch), 256}).value();
   };
   training.batch_per_replica = 64;
   EXPECT_EQ(base_batch(training, 256), 64);

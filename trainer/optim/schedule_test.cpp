@@ -77,7 +77,8 @@ struct Course {
   contract::TrainingSpec training;
   std::int64_t train_samples, batch, steps;
   double at(std::int64_t step) const {
-    return learning_rate(training, {step * batch, batch, steps * batch, train_samples, batch, batch}).value();
+    return learning_rate(training, {step * batch, batch, steps * batch, train_samples,
+                                    static_cast<double>(batch), batch}).value();
   }
 };
 
@@ -126,7 +127,7 @@ TEST(LearningRate, a_change_of_the_batch_does_not_stretch_the_course) {
   training.schedule = schedule_of(Schedule::kCosine);
   // Half of 10,000 samples are done: whatever the batch, the rate is the middle of the curve.
   for (const std::int64_t batch : {1, 10, 333, 5000}) {
-    EXPECT_NEAR(learning_rate(training, {5000, batch, 10000, 1000, batch, 10}).value(), 0.05, 1e-12);
+    EXPECT_NEAR(learning_rate(training, {5000, batch, 10000, 1000, static_cast<double>(batch), 10}).value(), 0.05, 1e-12);
   }
 }
 
