@@ -154,7 +154,8 @@ CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
       ->check(CLI::Range(1, 1 << 24));
   command->add_option("--inject", options.inject,
                       "Make ranks slow on purpose, to see what the diagnosis says: compute=SECONDS[@RANK|@rotate] and "
-                      "input=SECONDS for each sample, network=SECONDS for each reduction, from=STEP; by commas");
+                      "input=SECONDS for each sample, step=SECONDS once a step, network=SECONDS for each reduction, "
+                      "from=STEP for what comes after it; by commas");
   command->add_option("--checkpoint-dir", options.checkpoint_dir,
                       "Folder for checkpoints, instead of checkpoint.path");
   command

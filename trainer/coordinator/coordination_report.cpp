@@ -33,9 +33,19 @@ contract::Losses rounded(const contract::Losses& losses) {
 
 }  // namespace
 
+// The baseline was measured once; where one rank of now is much faster than it was then (the machine was busy with
+// something else), it says nothing.
 const Findings& Coordination::findings() const {
+  if (findings_) return *findings_;
+  constexpr double kSlowerThanNow = -0.10;  // fixed cost as a share of the step
   const DiagnosisWindow& window = ended() ? run_window_ : window_;
-  if (!findings_) findings_ = diagnose(window, diagnosis_input(window));
+  DiagnosisInput input = diagnosis_input(window);
+  findings_ = diagnose(window, input);
+  const bool measured = input.baseline && input.baseline->source == BaselineSource::kMeasured;
+  if (!measured || findings_->diagnosis.losses.fixed_cost.value_or(0) > kSlowerThanNow) return *findings_;
+  input.baseline = cost_fit_.baseline(window.mean_samples());
+  findings_ = diagnose(window, input);
+  findings_->diagnosis.message += "; one rank alone was slower before the first step than ranks are now: not used";
   return *findings_;
 }
 

@@ -12,7 +12,7 @@ using base::Result;
 
 Error bad(const std::string& part) {
   return {ErrorCode::kInvalidInput, "injection \"" + part +
-                                        "\": must be compute, input or network = seconds, then @rank or "
+                                        "\": must be compute, input, step or network = seconds, then @rank or "
                                         "@rotate if wanted; or from = step"};
 }
 
@@ -31,7 +31,8 @@ Result<Injection::Part> Injection::parse_part(const std::string& text) {
   part.what = text.substr(0, equals);
   const std::string value = text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
   if (!read(value, part.seconds) || !(part.seconds >= 0) || part.seconds > 1e6) return bad(text);
-  if (part.what != "compute" && part.what != "input" && part.what != "network" && part.what != "from")
+  if (part.what != "compute" && part.what != "input" && part.what != "step" && part.what != "network" &&
+      part.what != "from")
     return bad(text);
   if (at == std::string::npos) return part;
   const std::string whose = text.substr(at + 1);
@@ -47,12 +48,14 @@ Result<Injection> Injection::parse(const std::string& text, int rank, int ranks)
   Injection injection;
   injection.rank_ = rank;
   injection.ranks_ = ranks;
+  std::int64_t from = 0;
   std::istringstream parts(text);
   for (std::string one; std::getline(parts, one, ',');) {
     EVENKEEL_ASSIGN(Part part, parse_part(one));
     if (part.what == "from") {
-      injection.from_ = static_cast<std::int64_t>(part.seconds);
+      from = static_cast<std::int64_t>(part.seconds);
     } else {
+      part.from = from;
       injection.parts_.push_back(std::move(part));
     }
   }
@@ -60,10 +63,9 @@ Result<Injection> Injection::parse(const std::string& text, int rank, int ranks)
 }
 
 double Injection::seconds(const char* what) const {
-  if (step_ < from_) return 0;
   double sum = 0;
   for (const Part& part : parts_) {
-    if (part.what != what) continue;
+    if (part.what != what || step_ < part.from) continue;
     const bool mine = part.rank == kEveryRank || part.rank == rank_ ||
                       (part.rank == kRotating && step_ % ranks_ == rank_);
     if (mine) sum += part.seconds;

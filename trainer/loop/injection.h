@@ -1,9 +1,10 @@
 // Slowness on purpose, for tests, benchmarks and the demo's scenarios: what is injected is known, and whoever
 // diagnoses does not see it. Off unless asked for. Pure but for the sleeping, which the caller does.
 //
-// Text: WHAT=SECONDS[@RANK | @rotate], separated by commas; e.g. "compute=0.002@2,input=0.001,from=50"
+// Text: WHAT=SECONDS[@RANK | @rotate], separated by commas; e.g. "compute=0.001,from=50,compute=0.001@2"
 //   compute   in forward, for each sample          input     while reading, for each sample
-//   network   in each reduction                    from=N    not before the Nth step of the process
+//   step      in forward, once a step              network   in each reduction
+//   from=N    what comes after it begins with step N of the job
 // Without a rank it is for all of them; @rotate: another rank each step.
 #pragma once
 
@@ -22,9 +23,11 @@ class Injection {
   static base::Result<Injection> parse(const std::string& text, int rank, int ranks);
 
   bool any() const { return !parts_.empty(); }
-  void next_step() { ++step_; }
+  // Of the job; steps before the first one (a pre-flight) are 0.
+  void set_step(std::int64_t step) { step_ = step; }
   // Seconds to sleep in the present step.
   double compute_seconds(std::int64_t samples) const { return seconds("compute") * static_cast<double>(samples); }
+  double once_seconds() const { return seconds("step"); }
   double input_seconds(std::int64_t samples) const { return seconds("input") * static_cast<double>(samples); }
   double network_seconds() const { return seconds("network"); }
 
@@ -34,13 +37,14 @@ class Injection {
     std::string what;
     double seconds = 0;
     int rank = kEveryRank;
+    std::int64_t from = 0;
   };
   static base::Result<Part> parse_part(const std::string& text);
   double seconds(const char* what) const;
 
   std::vector<Part> parts_;
   int rank_ = 0, ranks_ = 1;
-  std::int64_t from_ = 0, step_ = 0;
+  std::int64_t step_ = 0;
 };
 
 }  // namespace evenkeel::trainer

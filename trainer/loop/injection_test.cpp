@@ -6,11 +6,12 @@ namespace evenkeel::trainer {
 namespace {
 
 TEST(Injection, is_for_the_rank_that_is_named_from_the_step_that_is_named) {
-  auto injection = Injection::parse("compute=0.002@2,input=0.5,network=0.25,from=1", 2, 4);
+  auto injection = Injection::parse("input=0.5,network=0.25,from=1,compute=0.002@2", 2, 4);
   ASSERT_TRUE(injection.ok());
   EXPECT_EQ(injection->compute_seconds(10), 0);
-  injection->next_step();
+  injection->set_step(1);
   EXPECT_DOUBLE_EQ(injection->compute_seconds(10), 0.02);
+  EXPECT_DOUBLE_EQ(Injection::parse("step=0.5", 0, 1)->once_seconds(), 0.5);
   EXPECT_DOUBLE_EQ(injection->input_seconds(2), 1.0);
   EXPECT_DOUBLE_EQ(injection->network_seconds(), 0.25);
   EXPECT_EQ(Injection::parse("compute=0.002@2", 1, 4)->compute_seconds(10), 0);
@@ -20,7 +21,10 @@ TEST(Injection, rotates) {
   auto injection = Injection::parse("compute=1@rotate", 1, 3);
   ASSERT_TRUE(injection.ok());
   std::vector<double> seen;
-  for (int step = 0; step < 6; ++step, injection->next_step()) seen.push_back(injection->compute_seconds(1));
+  for (int step = 0; step < 6; ++step) {
+    injection->set_step(step);
+    seen.push_back(injection->compute_seconds(1));
+  }
   EXPECT_EQ(seen, (std::vector<double>{0, 1, 0, 0, 1, 0}));
 }
 

@@ -220,7 +220,6 @@ void Replica::expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t 
 }
 
 Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
-  injection_.next_step();
   slow_down(injection_.input_seconds(end - begin));
   epoch_ = epoch;
   taken_ = {};
@@ -272,7 +271,8 @@ StepInput Replica::input_of(int micro) const {
 
 Result<StepSums> Replica::forward(int micro) {
   const StepInput input = input_of(micro);
-  slow_down(injection_.compute_seconds(static_cast<std::int64_t>(input.labels.size())));
+  slow_down(injection_.compute_seconds(static_cast<std::int64_t>(input.labels.size())) +
+            (micro == 0 ? injection_.once_seconds() : 0));
   EVENKEEL_ASSIGN(executor_,
                   engine_->executor(static_cast<std::int64_t>(input.labels.size()), PlanMode::kTraining));
   EVENKEEL_ASSIGN(const LossSums sums, executor_->forward(input));

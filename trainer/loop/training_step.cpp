@@ -41,6 +41,7 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   Replica& replica = context.replica;
   const auto rank = static_cast<std::size_t>(context.rank);
 
+  replica.inject_for_step(plan.step);
   context.enter(StepPhase::kInputWait);
   EVENKEEL_ASSIGN(const BatchTaken taken,
                   replica.read_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]));
