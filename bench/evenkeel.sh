@@ -42,8 +42,6 @@ TRAINER=$(readlink -f "${EVENKEEL_TRAINER:-$BUILD_DIR/bin/evenkeel-trainer}")
 
 WORK=$(mktemp -d /tmp/evenkeel-bench.XXXX)
 JOB=
-# end_job: asks it to stop, and waits.
-end_job() { [ -z "$JOB" ] || { kill -TERM "$JOB" 2> /dev/null || true; wait "$JOB" 2> /dev/null || true; JOB=; }; }
 trap 'end_job; [ -n "${KEEP:-}" ] || rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 : > "$WORK/bars"

@@ -126,7 +126,7 @@ Result<DataHeader> decode_data(std::span<const std::byte> bytes) {
   DataHeader header;
   const auto dtype = get<std::uint8_t>(&bytes[4]);
   const auto op = get<std::uint8_t>(&bytes[5]);
-  if (dtype < 1 || dtype > 2) return corrupt("data frame: unknown dtype " + std::to_string(dtype));
+  if (dtype < 1 || dtype > 3) return corrupt("data frame: unknown dtype " + std::to_string(dtype));
   if (op < 1 || op > 3) return corrupt("data frame: unknown operation " + std::to_string(op));
   header.dtype = static_cast<DataType>(dtype);
   header.op = static_cast<CollectiveOp>(op);

@@ -65,10 +65,10 @@ std::array<std::byte, kControlHeaderBytes> encode(const ControlHeader& header);
 // Bad magic, CRC, type or a length over `max_payload`: kCorruptData.
 base::Result<ControlHeader> decode_control(std::span<const std::byte> bytes, std::size_t max_payload);
 
-enum class DataType : std::uint8_t { kF32 = 1, kF64 = 2 };
+enum class DataType : std::uint8_t { kF32 = 1, kF64 = 2, kI64 = 3 };
 enum class CollectiveOp : std::uint8_t { kAllReduce = 1, kBroadcast = 2, kBarrier = 3 };
 inline constexpr std::size_t size_of(DataType type) {
-  return type == DataType::kF64 ? 8 : 4;
+  return type == DataType::kF32 ? 4 : 8;
 }
 
 inline constexpr std::size_t kDataHeaderBytes = 56;

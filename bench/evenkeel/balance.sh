@@ -12,20 +12,28 @@ pace() {
   run "$name" --inject "$inject"
 }
 
-bar_1() {
-  local n rank healthy slow ratios=() gains='[]'
+# slow_runs: one of 4 and one of 8 at half speed, beside healthy ones.
+slow_runs() {
+  local n rank gains='[]'
+  [ ! -f "$WORK/gains-shares.json" ] || return 0
   for n in 4 8; do
     rank=$(draw one-slow "$n" "$n")
     pace "healthy-$n" "$n" 60 "compute=$COST"
     pace "slow-$n" "$n" 118 "compute=$COST,compute=$COST@$rank"
+    gains=$(jq -c --argjson gains "$gains" '$gains + [.explain.diagnosis.remedies[] | select(.measuredGain)]' "$WORK/slow-$n.json")
+  done
+  echo "$gains" > "$WORK/gains-shares.json"
+}
+bar_1() {
+  local n healthy slow ratios=()
+  slow_runs
+  for n in 4 8; do
     healthy=$(step_seconds "healthy-$n" 10) slow=$(step_seconds "slow-$n" 60)
     # One of n at half the speed: the best shares that fractions allow make the step n/(n - 0.5) as long.
     ratios+=("$(calc "$healthy * $n / ($n - 0.5) / $slow")")
-    gains=$(jq -c --argjson gains "$gains" '$gains + [.explain.diagnosis.remedies[] | select(.measuredGain)]' "$WORK/slow-$n.json")
   done
   bar 1 "throughput over the optimum, one of 4 and one of 8 at half speed, 32 a rank; the worse" ratio "$(quantile 0 "${ratios[@]}")" \
     ">= 0.93" ">= 0.96" 2 "{\"of4\": ${ratios[0]}, \"of8\": ${ratios[1]}, \"peer\": {\"name\": \"optimum\", \"value\": 1}}"
-  echo "$gains" > "$WORK/gains-shares.json"
 }
 
 # Steps run with the old shares after the onset, until the shares fit: own work within a tenth of its mean from then on.
@@ -52,8 +60,15 @@ bar_3() {
   bar 3 "changes of the shares in a healthy job of 1,000 steps, variation 8 %" changes "$(of needless .explain.balance.rebalances)" "<= 2" "<= 1" 1
 }
 
+# A batch that was kept: what a larger one is said to gain, and gains. Apply takes it and measures.
+batch_remedy() {
+  manifest tuned 4 "$WORK/blank" "$SMALL" 'steps: 400, batchSize: {global: 32}, learningRate: {scaling: None}' 'tune: {mode: Apply, maxGlobalBatch: 128}'
+  run tuned --inject "compute=0.0005,step=0.01"
+  jq -c '[.explain.diagnosis.remedies[] | select(.measuredGain)]' "$WORK/tuned.json" > "$WORK/gains-batch.json"
+}
 bar_12b() {
-  [ -f "$WORK/gains-shares.json" ] || bar_1 > /dev/null
+  slow_runs
+  batch_remedy
   local errors
   # Of the step's time before: gains are of throughput.
   errors=$(jq -sc 'add | map({action, predictedGain, measuredGain, error: ((1 / (1 + .predictedGain) - 1 / (1 + .measuredGain)) | fabs)})' "$WORK"/gains-*.json)

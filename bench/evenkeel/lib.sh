@@ -42,7 +42,7 @@ manifest() {
   { cat <<YAML
 apiVersion: training.evenkeel.dev/v1alpha1
 kind: TrainingJob
-metadata: {name: $name}
+metadata: {name: bench}
 spec:
   model: $model
   dataset: {format: idx, path: $data}
@@ -65,6 +65,8 @@ start() {
 # finish NAME: waits for it; its exit code in STATUS.
 finish() { STATUS=0; wait "$JOB" || STATUS=$?; JOB=; [ "$STATUS" = 0 ] || say "  $1 ended with $STATUS: $(tail -3 "$WORK/$1.log" | tr '\n' ' ')"; }
 run() { start "$@"; finish "$1"; }
+# end_job: asks it to stop, and waits.
+end_job() { [ -z "$JOB" ] || { kill -TERM "$JOB" 2> /dev/null || true; wait "$JOB" 2> /dev/null || true; JOB=; }; }
 of() { jq -r "$2" "$WORK/$1.json" 2> /dev/null; }
 
 # ---- A running job from outside, as one who looks at a cluster sees it.

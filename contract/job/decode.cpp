@@ -224,6 +224,7 @@ TrainingSpec decode_training(const Json& json) {
   out.label_smoothing = double_at(json, "labelSmoothing");
   out.seed = static_cast<std::uint64_t>(int_at(json, "seed", 1));
   out.confusion_matrix = bool_at(json, "confusionMatrix");
+  out.reproducible = bool_at(json, "reproducible");
   out.evaluate_every = int_at(json, "evaluateEvery", 1);
   return out;
 }

@@ -18,7 +18,8 @@ std::int64_t ghost_group(const TrainingJobSpec& spec) {
 
 std::int64_t share_granule(const TrainingJobSpec& spec) {
   const bool ghost = spec.training.batch_norm.statistics == BatchNormStatistics::kGhost;
-  return ghost && has_batch_norm(spec.model) ? ghost_group(spec) : 1;
+  if (ghost && has_batch_norm(spec.model)) return ghost_group(spec);
+  return spec.training.reproducible ? kDefaultGhostGroup : 1;
 }
 
 std::optional<std::string> too_few_groups(const TrainingJobSpec& spec) {

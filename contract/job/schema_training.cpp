@@ -155,6 +155,24 @@ Field batch_norm_field() {
                1, 65536)});
 }
 
+// What a rank computes must not depend on how many samples it has.
+FieldRule reproducible_rule() {
+  return {.cel =
+              "!has(self.reproducible) || !self.reproducible || (!has(self.lossNormalization) || "
+              "self.lossNormalization != 'PerReplicaMean') && (!has(self.batchNorm) || "
+              "!has(self.batchNorm.statistics) || self.batchNorm.statistics == 'Ghost')",
+          .message =
+              "reproducible needs batchNorm.statistics Ghost and another lossNormalization than PerReplicaMean: "
+              "both others depend on how many samples a rank has",
+          .holds =
+              [](const Json& self, const Json&) {
+                return !base::bool_at(self, "reproducible") ||
+                       (base::string_at(self, "lossNormalization", "ActualGlobal") != "PerReplicaMean" &&
+                        base::string_at(base::child(self, "batchNorm"), "statistics", "Ghost") == "Ghost");
+              },
+          .field_path = ".reproducible"};
+}
+
 }  // namespace
 
 Field training_field() {
@@ -185,8 +203,7 @@ Field training_field() {
                   .range(0, 0.999)
                   .defaults(0),
               boolean("reproducible", "Whether weights are the same to the bit for any number of ranks.")
-                  .defaults(false)
-                  .only({false}),
+                  .defaults(false),
               integer("seed", "Seed of the first weights.").defaults(1),
               boolean(
                   "confusionMatrix",
@@ -195,6 +212,7 @@ Field training_field() {
               integer("evaluateEvery", "Epochs between evaluations; 0 evaluates only at the end.", 0, 1000000)
                   .defaults(1)})
       .required()
+      .rule(reproducible_rule())
       .rule(exactly_one_rule("epochs", "steps", "training needs exactly one of epochs and steps"));
 }
 

@@ -162,6 +162,7 @@ struct TrainingSpec {
   std::uint64_t seed = 1;
   std::int64_t evaluate_every = 1;  // epochs; 0 = only at the end
   bool confusion_matrix = false;
+  bool reproducible = false;  // the same weights to the bit for any ranks, shares and deaths
 };
 
 struct RestartRule {

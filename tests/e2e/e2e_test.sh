@@ -144,7 +144,7 @@ equal "in its first attempt: nobody else was restarted" 1 "$(field kill .status.
 
 # 3b. A worker's pod is deleted by force, then the coordinator's: each is replaced alone, and no sample is lost or
 # taken twice.
-job force 3 'steps: 6000' | sed 's/perReplica: 64/global: 128/' > "$work/force.yaml"
+job force 3 'steps: 1500' | sed 's/perReplica: 64/global: 128/' > "$work/force.yaml"
 k apply -f "$work/force.yaml" > /dev/null
 within "a job of three runs" 60 phase_is force Running
 harmed=(force-worker-1-1 force-coordinator-0-1)
@@ -160,10 +160,10 @@ equal "in its first attempt" 1 "$(field force .status.attempt)"
 equal "two incidents" 2 "$(field force .status.restarts.total)"
 equal "of which none counts" 0 "$(field force .status.restarts.countedTowardsMax)"
 equal "the others are the pods they were" "$kept" "$(uids force "${harmed[@]}" force-worker-1-2 force-coordinator-0-3)"
-equal "no sample lost or twice" "$(samples 6000)" "$(k get tjob force -o json | jq '[.status.replicas[].consumed] | add')"
+equal "no sample lost or twice" "$(samples 1500)" "$(k get tjob force -o json | jq '[.status.replicas[].consumed] | add')"
 
 # 3c. A job grows and shrinks while it runs.
-job scale 2 'steps: 8000' | sed 's/perReplica: 64/global: 128/; s/replicas: 2/replicas: 2, minReplicas: 1, maxReplicas: 3/' > "$work/scale.yaml"
+job scale 2 'steps: 2500, scaling: Strong' | sed 's/perReplica: 64/global: 128/; s/replicas: 2/replicas: 2, minReplicas: 1, maxReplicas: 3/' > "$work/scale.yaml"
 k apply -f "$work/scale.yaml" > /dev/null
 within "a scalable job runs" 60 phase_is scale Running
 kept=$(uids scale)
@@ -180,7 +180,7 @@ check "the job completes" k wait --for=condition=Complete tjob/scale --timeout=3
 equal "in its first attempt" 1 "$(field scale .status.attempt)"
 equal "without a restart" 0 "$(field scale .status.restarts.total)"
 equal "with the pods it had" "$kept" "$(uids scale)"
-equal "no sample lost or twice" "$(samples 8000)" "$(field scale .status.progress.samples)"
+equal "no sample lost or twice" "$(samples 2500)" "$(field scale .status.progress.samples)"
 
 # 4. Bad input: clear words, and nobody else suffers.
 contains "a typo is named" 'replicaz' "$(job typo 2 'epochs: 1' | sed 's/replicas/replicaz/' | k apply -f - 2>&1)"

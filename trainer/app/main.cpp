@@ -66,6 +66,14 @@ int worker() {
   return static_cast<int>(trainer::run_worker(*settings, dependencies));
 }
 
+// Threads that wait in a loop for the next parallel region take the core from the rank beside them. The library
+// reads the variable when it is loaded, so it has to be there before: the program starts itself once more.
+void wait_without_spinning(char** argv) {
+  if (::getenv("OMP_WAIT_POLICY") != nullptr || ::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  ::execv("/proc/self/exe", argv);  // where that is not possible it goes on as it is
+}
+
 int coordinator() {
   const base::StopSignal stop;
   const base::Result<trainer::Settings> settings = pod_settings(contract::Role::kCoordinator);
@@ -209,7 +217,10 @@ int main(int argc, char** argv) {
   if (explain_command.command->parsed()) {
     return trainer::run_explain(explain_command, base::real_files(), trainer::fetch_by_http, std::cout, std::cerr);
   }
-  if (worker_command->parsed()) return worker();
+  if (worker_command->parsed()) {
+    wait_without_spinning(argv);
+    return worker();
+  }
   if (coordinator_command->parsed()) return coordinator();
   if (plan_command->parsed()) return plan(plan_options);
   if (local_command->parsed()) return local(local_options);

@@ -40,6 +40,9 @@ class Collective {
                                   std::span<float> tail = {}) = 0;
   virtual base::Status all_reduce(std::span<double> values, std::uint32_t bucket,
                                   std::span<double> tail = {}) = 0;
+  // Integers: any order gives the same sum. Overflow wraps; the caller keeps it from happening.
+  virtual base::Status all_reduce(std::span<std::int64_t> values, std::uint32_t bucket,
+                                  std::span<std::int64_t> tail = {}) = 0;
   // The root's values everywhere.
   virtual base::Status broadcast(std::span<float> values, int root) = 0;
   virtual base::Status broadcast(std::span<double> values, int root) = 0;

@@ -84,6 +84,22 @@ TEST(Images, ghost_statistics_give_the_weights_of_one_rank_for_any_number_of_ran
   }
 }
 
+TEST(Images, reproducible_gives_the_same_bits_for_any_number_of_ranks) {
+  base::FakeFiles files;
+  put_images(files, "/data", 54);
+  contract::TrainingJobSpec spec = image_job(1, 16);
+  spec.training.reproducible = true;
+  const auto one = train_group(files, spec, {});
+  ASSERT_TRUE(one[0].status.ok()) << one[0].status.error().message;
+  for (const int ranks : {2, 3, 4}) {
+    contract::TrainingJobSpec many = image_job(ranks, 16);
+    many.training.reproducible = true;
+    EXPECT_EQ(train_group(files, many, {})[0].hash, one[0].hash) << ranks;
+  }
+  EXPECT_LE(max_relative_difference(trained(files, image_job(1, 16)), one[0].weights), 1e-5)
+      << "and they are the right ones";
+}
+
 TEST(Images, sync_statistics_give_the_weights_of_one_rank_with_local_ones_also_with_empty_ranks) {
   base::FakeFiles files;
   put_images(files, "/data", 33);  // the last step holds one sample: two of three ranks are empty

@@ -329,7 +329,8 @@ PreflightOptions preflight_options(const contract::TrainingJobSpec& spec, std::i
   options.reference_samples =
       std::min(training.batch_per_replica.value_or(spec.global_batch()), train_samples);
   options.granule = contract::share_granule(spec);
-  options.comparable = training.loss_normalization != contract::LossNormalization::kPerReplicaMean &&
+  options.comparable = !training.reproducible &&  // its sums are compared to the bit anyway
+                       training.loss_normalization != contract::LossNormalization::kPerReplicaMean &&
                        !(batch_norm && training.batch_norm.statistics == BatchNormStatistics::kLocal);
   options.alone = !sync;
   return options;

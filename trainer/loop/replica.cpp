@@ -97,9 +97,11 @@ Status Replica::create_engine(ModelSetup setup, const ReplicaOptions& options) {
   const std::int64_t share = largest_share(spec_, train().samples);
   const std::int64_t granule = contract::share_granule(spec_);
   EVENKEEL_TRY(check_micro_batch(options.micro_batch, share, granule));
+  // A unit of the sum is always computed by itself, with the same kernels.
+  const std::int64_t at_once = spec_.training.reproducible ? granule : options.micro_batch;
   MemoryBudget budget{options.memory_limit_bytes, options.memory_limit_source, data_.resident_bytes()};
-  EVENKEEL_ASSIGN(micro_batch_, options.micro_batch > 0
-                                    ? Result<std::int64_t>(std::min(share, options.micro_batch))
+  EVENKEEL_ASSIGN(micro_batch_, at_once > 0
+                                    ? Result<std::int64_t>(std::min(share, at_once))
                                     : choose_micro_batch(setup, share, granule, budget));
   if (micro_batch_ < share && setup.plan.statistics == StatisticsMode::kSync &&
       contract::has_batch_norm(spec_.model)) {
@@ -107,7 +109,7 @@ Status Replica::create_engine(ModelSetup setup, const ReplicaOptions& options) {
                  "batchNorm.statistics Sync needs the whole share of a rank at once, but " +
                      std::to_string(share) + " samples do not fit into memory: use Ghost"};
   }
-  splits_ = micro_batch_ < share;
+  splits_ = micro_batch_ < share || spec_.training.reproducible;
   whole_shares_ = setup.plan.statistics != StatisticsMode::kGhost && contract::has_batch_norm(spec_.model);
   EVENKEEL_ASSIGN(evaluation_batch_, choose_evaluation_batch(setup, micro_batch_));
   EngineOptions engine;
@@ -282,6 +284,7 @@ Result<StepSums> Replica::forward(int micro) {
 // Buckets are ready with the last micro-batch, each as soon as what was kept of the others is added.
 Status Replica::backward(int micro, GradientReduction& reduction) {
   const bool last = micro + 1 == micro_batches();
+  if (spec_.training.reproducible) return add_unit(micro, last, reduction);
   if (!last) {
     EVENKEEL_TRY(executor_->backward(nullptr));
     keep_gradients(micro);
@@ -295,6 +298,16 @@ Status Replica::backward(int micro, GradientReduction& reduction) {
     }
     reduction.on_bucket_ready(index);
   });
+}
+
+// Each micro-batch is one unit, at the same positions of the order on any number of ranks.
+Status Replica::add_unit(int micro, bool last, GradientReduction& reduction) {
+  EVENKEEL_TRY(executor_->backward(nullptr));
+  if (micro == 0) fixed_.clear(engine_->gradient_arena().size());
+  fixed_.add(engine_->gradient_arena());
+  for (int bucket = 0; last && bucket < static_cast<int>(engine_->plan().buckets.size()); ++bucket)
+    reduction.on_bucket_ready(bucket);
+  return {};
 }
 
 void Replica::keep_gradients(int micro) {

@@ -83,6 +83,8 @@ class Replica {
   int micro_batches() const;
   base::Result<StepSums> forward(int micro);
   base::Status backward(int micro, GradientReduction& reduction);
+  // spec.training.reproducible: the sums of this rank's units, for the reduction; else null.
+  FixedPointSums* fixed_sums() { return spec_.training.reproducible ? &fixed_ : nullptr; }
   // Gradients are sums over all ranks by now. Error: kNumerical, and the weights are untouched.
   struct Applied {
     double learning_rate = 0;
@@ -106,6 +108,7 @@ class Replica {
   StepInput input_of(int micro) const;
   void choose_at_once();
   void slow_down(double seconds) const;
+  base::Status add_unit(int micro, bool last, GradientReduction& reduction);
   void keep_gradients(int micro);
   double divisor(const contract::StepPlan& plan, const ReducedSums& sums) const;
   std::vector<TensorView> views(std::span<float> arena, const std::string& suffix);
@@ -131,6 +134,7 @@ class Replica {
   Injection injection_;
   std::int64_t epoch_ = 0;             // of the batch
   Executor* executor_ = nullptr;       // of the micro-batch
+  FixedPointSums fixed_;
   std::vector<float> kept_gradients_;  // sums over the micro-batches before the last; as long as arena 3
 };
 

@@ -49,9 +49,11 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   own.skipped = taken.skipped;
   own.ids_hash = taken.id_hash;
   context.enter(StepPhase::kCollectiveWait);
+  FixedPointSums* const fixed = replica.fixed_sums();
+  EVENKEEL_ASSIGN(const ReducedSums sums, fixed != nullptr ? context.reduction.reduce(plan.step, own, *fixed)
+                                                           : context.reduction.reduce(plan.step, own));
   if (replica.injected_network_seconds() > 0)
     base::real_clock().sleep_for(base::from_seconds(replica.injected_network_seconds()));
-  EVENKEEL_ASSIGN(const ReducedSums sums, context.reduction.reduce(plan.step, own));
   context.enter(StepPhase::kOptimizer);
   EVENKEEL_TRY(check_count(plan, sums));
   EVENKEEL_ASSIGN(const Replica::Applied applied, replica.apply(plan, sums));

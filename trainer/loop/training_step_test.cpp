@@ -112,6 +112,20 @@ TEST(TrainingStep, any_number_of_ranks_gives_the_weights_of_one) {
   }
 }
 
+TEST(TrainingStep, reproducible_gives_the_same_bits_for_any_number_of_ranks) {
+  base::FakeFiles files;
+  put_row_set(files, "/data", 203, 4);
+  std::string one;
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    contract::TrainingJobSpec spec = deep_job(ranks, 70);  // 5 units of 16, the last short; then 63: 4
+    spec.training.reproducible = true;
+    const auto results = train_group(files, spec);
+    expect_ok(results);
+    if (ranks == 1) one = results[0].hash;
+    for (const RankResult& result : results) EXPECT_EQ(result.hash, one) << ranks;
+  }
+}
+
 TEST(TrainingStep, TR_14_the_gradient_is_the_mean_over_samples_and_not_a_mean_of_means) {
   base::FakeFiles files;
   put_bias_set(files, "/data", {0, 0, 0, 1, 1});

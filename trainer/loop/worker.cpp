@@ -272,6 +272,8 @@ class Worker {
     const MemoryLimit memory = read_memory_limit(*deps_.files);
     ReplicaOptions options;
     options.threads = options.data_threads = threads_.threads;
+    // Kernels may divide their sums by threads, and another rank count would mean other threads.
+    if (spec_.training.reproducible) options.threads = 1;
     options.memory_limit_bytes = memory.bytes / static_cast<std::uint64_t>(sharers);
     options.memory_limit_source =
         memory.source + (sharers > 1 ? " for " + std::to_string(sharers) + " ranks" : "");

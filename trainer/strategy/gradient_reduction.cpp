@@ -3,6 +3,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <string>
 
 namespace evenkeel::trainer {
@@ -77,12 +78,16 @@ Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums&
   }
   if (buckets_.empty()) EVENKEEL_TRY(collective_.all_reduce(std::span<float>(side), 0));
 
+  return check(step, side[kSequence], unpack(side));
+}
+
+// What the side vector proves: that all ranks are in this step, and that the count is exact.
+Result<ReducedSums> GradientReduction::check(std::int64_t step, float sequence, ReducedSums sums) const {
   const auto expected = static_cast<float>(step % kSequenceModulus * collective_.size());
-  if (side[kSequence] != expected) {
+  if (sequence != expected) {
     return Error{ErrorCode::kMismatch,
                  "reducing step " + std::to_string(step) + ": the ranks are in different steps"};
   }
-  ReducedSums sums = unpack(side);
   sums.ranks = collective_.size();
   if (sums.count > kMaxExactCount) {
     return Error{ErrorCode::kUnsupported,
@@ -90,6 +95,31 @@ Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums&
                      " samples cannot be counted exactly; use a smaller global batch"};
   }
   return sums;
+}
+
+Result<ReducedSums> GradientReduction::reduce(std::int64_t step, const StepSums& own, FixedPointSums& fixed) {
+  assert(ready_ == static_cast<int>(buckets_.size()));
+  ready_ = 0;
+  SideVector side = pack(step, own);
+  if (fixed.overflowed(collective_.size())) side[kBadLoss] = 1;
+  // The loss as a multiple of 2^-20, the others are integers already.
+  constexpr double kLossScale = 1048576.0;
+  std::array<std::int64_t, kSideSize> integers{};
+  for (std::size_t i = 0; i < side.size(); ++i) integers[i] = std::llrint(i == kLoss ? 0 : side[i]);
+  if (side[kBadLoss] == 0) integers[kLoss] = std::llrint(own.loss * kLossScale);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const std::span<std::int64_t> slice = fixed.values().subspan(buckets_[i].offset_elements, buckets_[i].elements);
+    const bool last = i + 1 == buckets_.size();
+    EVENKEEL_TRY(collective_.all_reduce(slice, static_cast<std::uint32_t>(i),
+                                        last ? std::span(integers) : std::span<std::int64_t>()));
+  }
+  if (buckets_.empty()) EVENKEEL_TRY(collective_.all_reduce(std::span(integers), 0));
+  for (std::size_t i = 0; i < side.size(); ++i) side[i] = static_cast<float>(integers[i]);
+  fixed.to_floats(gradients_);
+  ReducedSums sums = unpack(side);
+  sums.loss = sums.ranks_with_bad_loss > 0 ? std::numeric_limits<double>::quiet_NaN()
+                                           : static_cast<double>(integers[kLoss]) / kLossScale;
+  return check(step, side[kSequence], sums);
 }
 
 Result<EvaluationSums> reduce_evaluation(Collective& collective, const EvaluationSums& own) {

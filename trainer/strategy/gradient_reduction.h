@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "trainer/collectives/collective.h"
 #include "trainer/graph/plan.h"
+#include "trainer/strategy/fixed_point.h"
 
 namespace evenkeel::trainer {
 
@@ -49,7 +50,13 @@ class GradientReduction {
   // bits on each. kMismatch: the ranks are not in the same step. Needs every bucket to be ready.
   base::Result<ReducedSums> reduce(std::int64_t step, const StepSums& own);
 
+  // The same in 64-bit fixed point (fixed_point.h): the sum is the same to the bit whoever did which part of it.
+  // `fixed` is laid out as arena 3 and holds this rank's sums. Costs twice the wire.
+  base::Result<ReducedSums> reduce(std::int64_t step, const StepSums& own, FixedPointSums& fixed);
+
  private:
+  base::Result<ReducedSums> check(std::int64_t step, float sequence, ReducedSums sums) const;
+
   Collective& collective_;
   const std::vector<Bucket>& buckets_;
   std::span<float> gradients_;

@@ -31,6 +31,9 @@ class MemoryGroup {
     Status all_reduce(std::span<double> v, std::uint32_t, std::span<double> tail) override {
       return sum(v, tail);
     }
+    Status all_reduce(std::span<std::int64_t> v, std::uint32_t, std::span<std::int64_t> tail) override {
+      return sum(v, tail);
+    }
     Status broadcast(std::span<float>, int) override { return {}; }
     Status broadcast(std::span<double>, int) override { return {}; }
     Status barrier() override { return {}; }

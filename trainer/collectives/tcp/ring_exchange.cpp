@@ -66,6 +66,9 @@ void add_row(std::byte* destination, const std::byte* source, std::size_t bytes)
 void add_elements(const RingBuffer& buffer, std::uint64_t from, std::span<const std::byte> source) {
   const auto add_part = [&](std::byte* to, std::span<const std::byte> part) {
     if (buffer.dtype == contract::DataType::kF64) return add_row<double>(to, part.data(), part.size());
+    // Unsigned: it wraps where it overflows.
+    if (buffer.dtype == contract::DataType::kI64)
+      return add_row<std::uint64_t>(to, part.data(), part.size());
     add_row<float>(to, part.data(), part.size());
   };
   const std::uint64_t border = buffer.head.size();

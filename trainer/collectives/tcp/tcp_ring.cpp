@@ -28,6 +28,9 @@ std::span<std::byte> bytes_of(std::span<float> values) {
 std::span<std::byte> bytes_of(std::span<double> values) {
   return std::as_writable_bytes(values);
 }
+std::span<std::byte> bytes_of(std::span<std::int64_t> values) {
+  return std::as_writable_bytes(values);
+}
 
 std::string trace_name(CollectiveOp op, std::uint32_t bucket) {
   if (!base::trace_is_open()) return "";
@@ -146,6 +149,11 @@ Status TcpRing::all_reduce(std::span<float> values, std::uint32_t bucket, std::s
 
 Status TcpRing::all_reduce(std::span<double> values, std::uint32_t bucket, std::span<double> tail) {
   return run(CollectiveOp::kAllReduce, bucket, 0, {DataType::kF64, bytes_of(values), bytes_of(tail)});
+}
+
+Status TcpRing::all_reduce(std::span<std::int64_t> values, std::uint32_t bucket,
+                           std::span<std::int64_t> tail) {
+  return run(CollectiveOp::kAllReduce, bucket, 0, {DataType::kI64, bytes_of(values), bytes_of(tail)});
 }
 
 Status TcpRing::broadcast(std::span<float> values, int root) {

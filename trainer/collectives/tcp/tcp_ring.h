@@ -40,6 +40,8 @@ class TcpRing : public Collective {
   base::Status all_reduce(std::span<float> values, std::uint32_t bucket, std::span<float> tail = {}) override;
   base::Status all_reduce(std::span<double> values, std::uint32_t bucket,
                           std::span<double> tail = {}) override;
+  base::Status all_reduce(std::span<std::int64_t> values, std::uint32_t bucket,
+                          std::span<std::int64_t> tail = {}) override;
   base::Status broadcast(std::span<float> values, int root) override;
   base::Status broadcast(std::span<double> values, int root) override;
   base::Status barrier() override;
