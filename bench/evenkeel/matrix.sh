@@ -1,8 +1,8 @@
 # Bars 11 and 12: causes produced for real, in strengths that are shares of the step's time; the diagnosis sees none of what was
 # injected. Sourced by bench/evenkeel.sh; the demo's scenarios are the same causes.
 
-# What a job of healthy ranks needs for a step here: 32 samples a rank, half a millisecond each, and the rest.
-MATRIX_COST=0.0005
+# What a job of healthy ranks needs for a step here: 32 samples a rank, two milliseconds each, and the rest.
+MATRIX_COST=0.002
 healthy_step() {
   [ -f "$WORK/matrix-base.json" ] || matrix_job matrix-base ""
   of matrix-base .explain.waterfall.stepSeconds
@@ -10,7 +10,7 @@ healthy_step() {
 has_step_cost() { "$TRAINER" local --help | grep -q 'step=SECONDS'; }
 # matrix_job NAME INJECT [BATCH]
 matrix_job() {
-  manifest "$1" 4 "$WORK/blank" "$SMALL" "steps: ${MATRIX_STEPS:-110}, batchSize: {${3:-perReplica: 32}}, learningRate: {scaling: None}" 'balance: {mode: Observe}'
+  manifest "$1" 4 "$WORK/blank" "$SMALL" "steps: ${MATRIX_STEPS:-60}, batchSize: {${3:-perReplica: 32}}, learningRate: {scaling: None}" 'balance: {mode: Observe}'
   run "$1" --inject "compute=$MATRIX_COST${2:+,$2}"
 }
 # cause NAME SHARE RANK: the injection that loses SHARE of the step's time.
@@ -37,7 +37,7 @@ one_case() {
     [ "$part" != batch ] || batch='global: 32'
   done
   inject=${inject#,}
-  [ "${batch:-}" = "" ] || MATRIX_STEPS=220
+  [ "${batch:-}" = "" ] || MATRIX_STEPS=120
   matrix_job "$name" "$inject" "$batch"
   MATRIX_STEPS=
   VERDICT=$(of "$name" .explain.diagnosis.verdict) SENTENCE=$(of "$name" .explain.diagnosis.message)
@@ -83,11 +83,11 @@ pairs() {
 }
 
 # ---- Bar 12: a delay that is known moves its own term by as much, and no other.
-# Terms in milliseconds: fixed (or with useful, where there is no baseline), imbalance, input, rest.
-terms_of() { of "$1" '.explain.waterfall.terms | map({(.name): (.seconds * 1000)}) | add | "\((.useful // 0) + (.fixed // 0) + (.usefulAndFixed // 0)) \(.capacity + .wait) \(.input) \(.rest)"'; }
-# long_step NAME INJECT: steps long enough that what a sleep takes too long does not count.
+# Terms in milliseconds: fixed, imbalance, input, rest; the useful one, which nothing may move, is the last.
+terms_of() { of "$1" '.explain.waterfall.terms | map({(.name): (.seconds * 1000)}) | add | "\(.fixed // 0) \(.capacity + .wait) \(.input) \(.rest) \(.useful // 0)"'; }
+# long_step NAME INJECT: steps long enough that what a sleep takes too long does not count; the pre-flight sees no delay.
 long_step() {
-  manifest "$1" 4 "$WORK/blank" "$SMALL" 'steps: 70, batchSize: {perReplica: 32}, learningRate: {scaling: None}' 'balance: {mode: Observe}' 'preflight: {mode: Off}'
+  manifest "$1" 4 "$WORK/blank" "$SMALL" 'steps: 60, batchSize: {perReplica: 32}, learningRate: {scaling: None}' 'balance: {mode: Observe}'
   run "$1" --inject "$2"
 }
 bar_12() {
@@ -96,17 +96,17 @@ bar_12() {
   : > "$WORK/delays"
   for ((i = 0; i < repeats; i++)); do
     long_step "delay-none-$i" "compute=$(calc "$base / 32")"
-    for s in "${shares[@]}"; do for phase in compute straggler input network; do
+    for s in "${shares[@]}"; do for phase in fixed straggler input network; do
       rank=$(draw "delay-$phase" "$i" 4) ms=$(calc "$base * $s * 1000")
       case $phase in
-        compute) inject="compute=$(calc "$base * (1 + $s) / 32")" ;;
-        straggler) inject="compute=$(calc "$base / 32"),compute=$(calc "$base * $s / 32")@$rank" ;;
-        input) inject="compute=$(calc "$base / 32"),input=$(calc "$base * $s / 32")" ;;
-        network) inject="compute=$(calc "$base / 32"),network=$(calc "$base * $s")" ;;
+        fixed) inject="compute=$(calc "$base / 32"),from=1,step=$(calc "$base * $s")" ;;
+        straggler) inject="compute=$(calc "$base / 32"),from=1,compute=$(calc "$base * $s / 32")@$rank" ;;
+        input) inject="compute=$(calc "$base / 32"),from=1,input=$(calc "$base * $s / 32")" ;;
+        network) inject="compute=$(calc "$base / 32"),from=1,network=$(calc "$base * $s")" ;;
       esac
       long_step "delay-$phase-$s-$i" "$inject"
       wanted=$(paste <(terms_of "delay-none-$i" | tr ' ' '\n') <(terms_of "delay-$phase-$s-$i" | tr ' ' '\n') | awk -v ms="$ms" -v phase="$phase" -v base="$base" '
-        BEGIN { own["compute"] = 1; own["straggler"] = 2; own["input"] = 3; own["network"] = 4 }
+        BEGIN { own["fixed"] = 1; own["straggler"] = 2; own["input"] = 3; own["network"] = 4 }
         { d = $2 - $1; if (NR == own[phase]) { moved = d; if (d < 0.95 * ms || d > 1.05 * ms) bad = 1 } else if (d > 0.02 * base * 1000 || d < -0.02 * base * 1000) { bad = 1; other = d } }
         END { printf "{\"moved\": %.4f, \"other\": %.4f, \"good\": %s}", moved, other, bad ? "false" : "true" }')
       all=$((all + 1))
