@@ -43,6 +43,8 @@ sentence() {
     | ($s.replicas // [] | map(select(.rank == $rank)) | .[0]) as $r
     | ($cgroups[0] | map(select(.rank == $rank)) | .[0]) as $g
     | "\($s.diagnosis.verdict // "none"): \($s.diagnosis.message // "no diagnosis"); rank \($rank) has relative performance \($r.relativePerformance // "?")"
+      + ([$s.diagnosis.remedies // [] | .[] | select(.state == "Applied" and .measuredGain)] | .[0]
+         | if . then "; applied: \(.action), predicted gain \(.predictedGain * 100 | round)%, measured \(.measuredGain * 100 | round)%" else "" end)
       + (if $g then ", its CPU limit is \($g.cpuLimit // "?") cores and the kernel throttled it in \($g.throttledPeriods // "?") of \($g.periods // "?") periods" else "" end)'
 }
 
@@ -57,7 +59,9 @@ judge() { # REPORT
   claim "the job succeeded" '.job.status.phase == "Succeeded"'
   claim "test accuracy >= 0.86 ($(jq -r '.job.status.progress.accuracy' "$1"))" '.job.status.progress.accuracy >= 0.86'
   claim "the slow rank was found (drawn $SLOW, named $(jq -r '.job.status.balance.slowestRank' "$1"))" \
-    '.job.status.balance.slowestRank == .slowRankDrawn and .job.status.diagnosis.verdict == "Straggler"'
+    '.slowRankDrawn as $slow | .job.status as $s | $s.balance.slowestRank == $slow
+     and ($s.replicas[] | select(.rank == $slow).relativePerformance < 0.75)
+     and ((($s.diagnosis.verdict + " " + $s.diagnosis.message) | contains("Straggler")) or $s.balance.rebalances > 0)'
   claim "samples: status says $(jq -r '[.job.status.replicas[].consumed] | add' "$1"), epochs x 60,000 = $(jq -r '.job.spec.training.epochs * 60000' "$1")" \
     '([.job.status.replicas[].consumed] | add) == .job.spec.training.epochs * 60000'
   claim "samples: Prometheus says $(jq -r '[.prometheus.samples_total.data.result[].value[1] | tonumber] | add' "$1")" \
