@@ -7,6 +7,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 . bench/evenkeel/balance.sh
 . bench/evenkeel/faults.sh
 . bench/evenkeel/matrix.sh
+. bench/evenkeel/sums.sh
 
 usage() {
   cat <<'TEXT'
@@ -14,7 +15,7 @@ usage: ./dev bench evenkeel [--quick] [--report FILE] [--seed TEXT] [--only BAR]
 
 --quick        a short version of each bar, within 5 minutes on a quiet machine of two cores; whole: about two hours
 --seed TEXT    what ranks, steps and strengths are drawn from (default: the commit)
---only BAR     1 2 3 5 (with 6 7 8) 9 11 12 12b 13 TR-26 (with TR-27) false-deaths; by commas
+--only BAR     1 2 3 5 (with 6 7 8) 9 10 11 12 12b 13 TR-26 (with TR-27) false-deaths; by commas
 --check        a missed floor is a failure: ends with "N passed, N failed"
 
 Times matter: on a machine that does other work, give it a better priority (nice -n -15).
@@ -65,6 +66,7 @@ measure bar_2 2
 measure bar_3 3
 measure bar_kills 5 6 7 8
 measure bar_9 9
+measure bar_10 10 10-hash
 measure bar_11 11
 measure bar_12 12
 measure bar_12b 12b
