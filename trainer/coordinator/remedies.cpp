@@ -157,7 +157,8 @@ Offer bucket(const RemedyInput& in) {
 }  // namespace
 
 double gain_of_batch(const Waterfall& w, double factor) {
-  const double once = w.fixed.value_or(0) + w.rest;
+  // The fixed term knows what is lost against the baseline, which paid its own fixed cost too.
+  const double once = w.once.value_or(w.fixed.value_or(0)) + w.rest;
   return factor * w.step_seconds / ((w.step_seconds - once) * factor + once) - 1;
 }
 

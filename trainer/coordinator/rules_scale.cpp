@@ -67,7 +67,8 @@ std::optional<Fired> d07_cpu_starved(const Case& c) {
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
     worst = std::max(worst, *rank.throttled_share);
   }
-  if (ranks.empty() && c.job.crowded) {
+  // Where the global batch was kept, what does not shrink is put down to that.
+  if (ranks.empty() && c.job.crowded && c.job.batch_rule != BatchRule::kGlobalKept) {
     const CrowdedNode& crowded = *c.job.crowded;
     return Fired{"D07", "CpuStarved",
                  "the ranks on node " + crowded.node + " want " + two_digits(crowded.wanted) + " cores and it has " +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "trainer/coordinator/imbalance.h"
 
@@ -57,6 +58,15 @@ std::optional<double> residue_of(std::span<const StepWork> steps) {
   return difference / seen;
 }
 
+// A baseline of other size than the ranks' shares is a second point of the line.
+std::optional<double> once_of(double samples, double compute, const Baseline& baseline) {
+  constexpr double kFarEnough = 0.1;
+  const double difference = baseline.samples - samples;
+  if (std::abs(difference) <= kFarEnough * samples) return std::nullopt;
+  const double each = (baseline.compute_seconds - compute) / difference;
+  return std::clamp(compute - each * samples, 0.0, compute);
+}
+
 }  // namespace
 
 std::vector<std::size_t> present_ranks(const StepWork& step) {
@@ -83,6 +93,7 @@ Waterfall make_waterfall(std::span<const StepWork> steps, const std::optional<Ba
 
   w.useful = m.samples * baseline->compute_seconds / baseline->samples;
   w.fixed = w.useful_and_fixed - *w.useful;
+  w.once = once_of(m.samples, w.useful_and_fixed, *baseline);
   const double ranks = w.ranks;
   const double q = m.samples / baseline->samples;
   const double rest1 = baseline->step_seconds - baseline->compute_seconds - baseline->input_seconds;

@@ -54,6 +54,9 @@ struct Waterfall {
   double step_seconds = 0;
   std::optional<double> useful, fixed;  // absent without a baseline: then only their sum is known
   double useful_and_fixed = 0;
+  // Compute that a step costs whatever its samples, on the median rank: a of t = a + b*n through the baseline and
+  // the present steps. Absent where both have about as many samples.
+  std::optional<double> once;
   double capacity = 0;  // hardware slower than the median
   double wait = 0;      // idle for the slowest
   double input = 0;
