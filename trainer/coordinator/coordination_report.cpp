@@ -89,7 +89,12 @@ DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) cons
 }
 
 // A rank takes as many cores as it has threads, but no more than its limit.
+// Ranks that compute at once must have been seen to be slower than one alone: threads that mostly wait crowd nobody.
 std::optional<CrowdedNode> Coordination::crowded_node() const {
+  constexpr double kSlowerTogether = 1.15;
+  const bool comparable = preflight_ && preflight_->samples > 0 && config_.spec.training.batch_per_replica;
+  if (!comparable || preflight_->share_compute_seconds < kSlowerTogether * preflight_->compute_seconds)
+    return std::nullopt;
   std::map<std::string, CrowdedNode> nodes;
   for (const auto& member : members_) {
     if (!member || !member->in_group || member->join.cores <= 0) continue;
