@@ -15,9 +15,6 @@ using contract::ExitCode;
 using contract::JobStage;
 using contract::MessageType;
 
-// When a rank dies its neighbours fail too, and either may be heard first: wait this long for a better
-// culprit.
-constexpr double kSettleSeconds = 0.5;
 // SIGTERM reaches the pods of a suspended job within moments of each other.
 constexpr double kStopSettleSeconds = 2.0;
 // Aborted workers close by themselves; who has not by then is dead or stands still.

@@ -7,6 +7,10 @@
 
 namespace evenkeel::trainer {
 
+// A broken ring or a failing neighbour is mostly the echo of a death that is about to be noticed: wait this long
+// for the cause.
+inline constexpr double kSettleSeconds = 0.5;
+
 constexpr int code(contract::ExitCode exit_code) {
   return static_cast<int>(exit_code);
 }

@@ -16,8 +16,6 @@ using contract::StateSource;
 
 // Groups in a row that commit nothing: something is wrong that no further group will mend.
 constexpr int kMaxBarrenGroups = 10;
-// A broken ring is mostly the echo of a death that is about to be noticed.
-constexpr double kSettleSeconds = 0.5;
 // A rank leaves its group within a step; a first step compiles and reads for the first time.
 constexpr double kFirstStepSeconds = 300;
 constexpr double kLongestTurnSeconds = 180;  // a pre-flight is one of them

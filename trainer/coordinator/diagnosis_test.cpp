@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "trainer/coordinator/waterfall_fixture.h"
+
 namespace evenkeel::trainer {
 namespace {
 
@@ -133,20 +135,6 @@ TEST(Diagnosis, a_baseline_gives_the_fixed_cost_and_the_efficiency) {
 
 constexpr Baseline kBaseline{64, 0.096, 0.002, 0.100, BaselineSource::kMeasured};
 
-// `n` samples and `compute_ms` by rank, 1 ms of input.
-StepWork shares(double total_ms, const Times& n, const Times& compute_ms, double input_ms) {
-  StepWork work;
-  for (std::size_t r = 0; r < n.size(); ++r) {
-    RankWork rank;
-    rank.samples = n[r];
-    rank.compute_seconds = compute_ms[r] / 1000;
-    rank.input_seconds = input_ms / 1000;
-    work.ranks.push_back(rank);
-  }
-  work.step_seconds = total_ms / 1000;
-  return work;
-}
-
 Findings with_facts(const StepWork& each, DiagnosisInput input) {
   return diagnose(window_of({each}, 40), input);
 }
@@ -156,25 +144,25 @@ TEST(Diagnosis, the_worked_examples) {
   input.baseline = kBaseline;
   input.job.batch_rule = BatchRule::kGlobalKept;
   // A: one of four at two thirds.
-  Findings found = with_facts(shares(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2), input);
+  Findings found = with_facts(step_of(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "Straggler");
   EXPECT_EQ(found.diagnosis.message, "rank 3 runs at 0.67 of the others; 22% of each step is waiting for it");
   EXPECT_NEAR(*found.balance.scaling_efficiency, 2.5 / 4, 1e-9);
   // A after its shares were moved: what is left is the network, and the rank is still known to be slow.
   input.job.shares_by_speed = true;
-  found = with_facts(shares(121, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
+  found = with_facts(step_of(121, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "CommunicationBound");
   EXPECT_NEAR(*found.ranks[3].relative_performance, 0.67, 0.01);
-  found = with_facts(shares(115, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
+  found = with_facts(step_of(115, {70, 70, 70, 46}, {105, 105, 105, 103.5}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
   EXPECT_EQ(found.diagnosis.message.rfind("the shares fit the ranks' speed: rank 3 runs at 0.67", 0), 0u)
       << found.diagnosis.message;
   // With a slower rank more than a tenth is lost for good; nobody waits for it, so it is no verdict.
-  found = with_facts(shares(118, {72, 72, 72, 40}, {108, 108, 108, 108}, 2), input);
+  found = with_facts(step_of(118, {72, 72, 72, 40}, {108, 108, 108, 108}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "ScalingFine") << found.diagnosis.message;
   EXPECT_GT(*found.diagnosis.losses.imbalance, 0.1);
   // B: the batch was kept.
-  found = with_facts(shares(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1), input);
+  found = with_facts(step_of(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1), input);
   EXPECT_EQ(found.diagnosis.verdict, "BatchNotScaled");
   EXPECT_EQ(
       found.diagnosis.message,
@@ -190,7 +178,7 @@ TEST(Diagnosis, a_fitted_baseline_is_said) {
   DiagnosisInput input;
   input.baseline = kBaseline;
   input.baseline->source = BaselineSource::kFitted;
-  const Findings found = with_facts(shares(104, {64, 64}, {96, 96}, 2), input);
+  const Findings found = with_facts(step_of(104, {64, 64}, {96, 96}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
   EXPECT_NE(found.diagnosis.message.find("baseline fitted"), std::string::npos);
 }
@@ -201,37 +189,37 @@ TEST(Diagnosis, communication_is_slow_or_small_by_the_measured_link) {
   input.job.bus_bytes_per_second = 1.25e9;  // 10 Gb/s: 143 ms for 8 ranks
   const Times n(8, 64), c(8, 400);
   EXPECT_NEAR(*ring_seconds(8, input.job), 0.143, 5e-4);
-  Findings found = with_facts(shares(402 + 150, n, c, 2), input);
+  Findings found = with_facts(step_of(402 + 150, n, c, 2), input);
   EXPECT_EQ(found.fired.at(0).rule, "D09");
   EXPECT_NE(found.diagnosis.message.find("Gb/s would allow"), std::string::npos) << found.diagnosis.message;
-  found = with_facts(shares(402 + 300, n, c, 2), input);
+  found = with_facts(step_of(402 + 300, n, c, 2), input);
   EXPECT_EQ(found.fired.at(0).rule, "D08");
   EXPECT_NE(found.diagnosis.message.find("2.10 times what the measured link needs"), std::string::npos)
       << found.diagnosis.message;
   input.job.bus_bytes_per_second.reset();
-  found = with_facts(shares(402 + 300, n, c, 2), input);
+  found = with_facts(step_of(402 + 300, n, c, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "CommunicationBound");
   EXPECT_EQ(found.fired.at(0).rule, "") << "unknown facts fire no rule";
 }
 
 TEST(Diagnosis, input_cores_devices_and_checkpoints) {
   DiagnosisInput input;
-  const StepWork waits = shares(150, {64, 64, 64, 64}, {100, 100, 100, 100}, 45);
+  const StepWork waits = step_of(150, {64, 64, 64, 64}, {100, 100, 100, 100}, 45);
   EXPECT_EQ(with_facts(waits, input).fired.at(0).rule, "D06");
   input.ranks = std::vector<RankFacts>(4, RankFacts{2.0, 4, 0.4, "cpu"});
   EXPECT_EQ(with_facts(waits, input).diagnosis.verdict, "CpuStarved");
   for (RankFacts& rank : input.ranks) rank.threads = 2;
   EXPECT_EQ(with_facts(waits, input).diagnosis.verdict, "InputBound");
-  const StepWork mixed = shares(160, {64, 64, 64, 64}, {100, 100, 150, 150}, 1);
+  const StepWork mixed = step_of(160, {64, 64, 64, 64}, {100, 100, 150, 150}, 1);
   input.ranks[2].device_model = input.ranks[3].device_model = "old";
   EXPECT_EQ(with_facts(mixed, input).diagnosis.verdict, "HeterogeneousDevices");
   input.job.checkpoint_share = 0.07;
-  EXPECT_EQ(with_facts(shares(104, {64, 64}, {100, 100}, 1), input).diagnosis.verdict, "CheckpointStall");
+  EXPECT_EQ(with_facts(step_of(104, {64, 64}, {100, 100}, 1), input).diagnosis.verdict, "CheckpointStall");
   EXPECT_EQ(with_facts(mixed, input).diagnosis.verdict, "HeterogeneousDevices");
 }
 
 TEST(Diagnosis, a_rank_that_waits_for_its_disk) {
-  StepWork each = shares(160, {64, 64, 64, 64}, {100, 100, 100, 100}, 2);
+  StepWork each = step_of(160, {64, 64, 64, 64}, {100, 100, 100, 100}, 2);
   each.ranks[1].input_seconds = 0.05;
   const Findings found = with_facts(each, {});
   EXPECT_EQ(found.diagnosis.verdict, "Straggler");
@@ -241,7 +229,7 @@ TEST(Diagnosis, a_rank_that_waits_for_its_disk) {
 TEST(Diagnosis, varying_work_is_told_by_its_units) {
   std::vector<StepWork> cycle;
   for (std::size_t most = 0; most < 4; ++most) {
-    StepWork each = shares(410, {8, 8, 8, 8}, {200, 200, 200, 200}, 1);
+    StepWork each = step_of(410, {8, 8, 8, 8}, {200, 200, 200, 200}, 1);
     for (std::size_t r = 0; r < 4; ++r) each.ranks[r].work = r == most ? 2000 : 1000;
     each.ranks[most].compute_seconds = 0.4;
     cycle.push_back(each);
@@ -250,7 +238,7 @@ TEST(Diagnosis, varying_work_is_told_by_its_units) {
 }
 
 TEST(Diagnosis, correctness_wins_over_every_loss) {
-  const StepWork slow = shares(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2);
+  const StepWork slow = step_of(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2);
   struct Row {
     const char* verdict;
     void (*inject)(DiagnosisInput&);
@@ -315,7 +303,7 @@ TEST(Diagnosis, notes_stand_beside_the_verdict) {
   input.checks.running_pods = 3;
   input.checks.pending_pods = 1;
   input.checks.pending_seconds = 130;
-  const Findings found = with_facts(shares(104, {8, 8}, {100, 100}, 1), input);
+  const Findings found = with_facts(step_of(104, {8, 8}, {100, 100}, 1), input);
   EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
   for (const char* note : {"LearningRateMismatch", "SmallBatchNorm", "Fp16Overflow", "SharedMemorySmall",
                            "GangIncomplete", "SparseReduce"}) {
@@ -325,7 +313,7 @@ TEST(Diagnosis, notes_stand_beside_the_verdict) {
 }
 
 TEST(Diagnosis, a_rank_that_is_away_is_in_no_number) {
-  StepWork each = shares(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2);
+  StepWork each = step_of(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2);
   each.ranks.insert(each.ranks.begin(), away());
   const Findings found = with_facts(each, {});
   EXPECT_EQ(found.balance.slowest_rank, 4);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "trainer/coordinator/waterfall_fixture.h"
+
 namespace evenkeel::trainer {
 namespace {
 
@@ -28,15 +30,7 @@ struct Given {
 
 Given given(double total_ms, const std::vector<double>& n, const std::vector<double>& compute_ms,
             double input_ms, const std::optional<Baseline>& baseline = kBaseline) {
-  StepWork work;
-  for (std::size_t r = 0; r < n.size(); ++r) {
-    RankWork rank;
-    rank.samples = n[r];
-    rank.compute_seconds = compute_ms[r] / 1000;
-    rank.input_seconds = input_ms / 1000;
-    work.ranks.push_back(rank);
-  }
-  work.step_seconds = total_ms / 1000;
+  const StepWork work = step_of(total_ms, n, compute_ms, input_ms);
   DiagnosisWindow window;
   for (int i = 0; i < 60; ++i) window.add(work, false);
   DiagnosisInput input;

@@ -35,9 +35,9 @@ Result<std::vector<double>> gather(Collective& collective, double mine) {
   return all;
 }
 
-std::size_t bucket_elements(const Replica& replica) {
+std::size_t bucket_elements(Replica& replica) {
   std::uint64_t largest = 1;
-  for (const Bucket& bucket : const_cast<Replica&>(replica).engine().plan().buckets)
+  for (const Bucket& bucket : replica.engine().plan().buckets)
     largest = std::max(largest, bucket.elements);
   return static_cast<std::size_t>(std::min<std::uint64_t>(largest, kMostElements));
 }
