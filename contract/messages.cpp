@@ -85,6 +85,44 @@ std::vector<std::pair<std::string, std::string>> read_pairs(JsonReader& reader, 
   return out;
 }
 
+// [[rank, begin, end], ...]
+Json pieces_json(const std::vector<Piece>& pieces) {
+  Json out = Json::array();
+  for (const Piece& piece : pieces) out.push_back(Json::array({piece.rank, piece.begin, piece.end}));
+  return out;
+}
+
+std::optional<Piece> read_piece(const Json& item) {
+  if (!item.is_array() || item.size() != 3) return std::nullopt;
+  for (const Json& number : item) {
+    if (!number.is_number_integer() || number.get<std::int64_t>() < 0 || number.get<std::int64_t>() > kMaxSteps)
+      return std::nullopt;
+  }
+  const Piece piece{static_cast<int>(std::min<std::int64_t>(item[0].get<std::int64_t>(), 65536)),
+                    item[1].get<std::int64_t>(), item[2].get<std::int64_t>()};
+  if (piece.rank > 65535 || piece.end < piece.begin) return std::nullopt;
+  return piece;
+}
+
+std::vector<Piece> read_pieces(JsonReader& reader, std::string_view key) {
+  std::vector<Piece> out;
+  const Json& list = reader.any(key);
+  if (list.is_null()) return out;
+  if (!list.is_array() || list.size() > 100000) {
+    reader.fail(key, "must be a list of at most 100000 [rank, begin, end]");
+    return out;
+  }
+  for (const Json& item : list) {
+    const std::optional<Piece> piece = read_piece(item);
+    if (!piece) {
+      reader.fail(key, "must be a list of [rank, begin, end] with begin <= end");
+      break;
+    }
+    out.push_back(*piece);
+  }
+  return out;
+}
+
 // 64-bit hashes travel as hex text: JSON numbers are doubles for many readers.
 std::string hex64(std::uint64_t value) {
   std::string out(16, '0');
@@ -157,9 +195,12 @@ Result<Challenge> decode_challenge(const Json& json) {
 }
 
 Json to_json(const CheckpointPosition& m) {
-  return {{"step", m.step},         {"epoch", m.epoch},
-          {"cursor", m.cursor},     {"manifestHash", m.manifest_hash},
-          {"consumed", m.consumed}, {"skipped", m.skipped}};
+  Json json = {{"step", m.step},         {"epoch", m.epoch},
+               {"cursor", m.cursor},     {"manifestHash", m.manifest_hash},
+               {"consumed", m.consumed}, {"skipped", m.skipped}};
+  if (!m.owned.empty()) json["owned"] = pieces_json(m.owned);
+  if (!m.poison.empty()) json["poison"] = m.poison;
+  return json;
 }
 
 namespace {
@@ -171,6 +212,8 @@ CheckpointPosition read_position(JsonReader& r) {
   m.manifest_hash = r.string("manifestHash");
   m.consumed = counts(r, "consumed");
   m.skipped = r.strings("skipped", 1000);
+  m.owned = read_pieces(r, "owned");
+  m.poison = counts(r, "poison");
   return m;
 }
 }  // namespace
@@ -195,7 +238,12 @@ Json to_json(const Join& m) {
           {"threads", m.threads},
           {"cpuLimit", m.cpu_limit},
           {"cores", m.cores},
+          {"deviceModel", m.device_model},
+          {"dataThreads", m.data_threads},
+          {"freeMemoryBytes", m.free_memory_bytes},
+          {"decodedBytes", m.decoded_bytes},
           {"version", m.version}};
+  if (!m.file_samples.empty()) json["fileSamples"] = m.file_samples;
   if (m.held) json["held"] = to_json(*m.held);
   return json;
 }
@@ -223,6 +271,11 @@ Result<Join> decode_join(const Json& json) {
   m.threads = static_cast<int>(r.integer("threads", 1, 1, 4096));
   m.cpu_limit = r.number("cpuLimit", 0);
   m.cores = static_cast<int>(r.integer("cores", 0, 0, 65536));
+  m.device_model = r.string("deviceModel");
+  m.data_threads = static_cast<int>(r.integer("dataThreads", 0, 0, 4096));
+  m.free_memory_bytes = r.number("freeMemoryBytes", 0);
+  m.decoded_bytes = r.number("decodedBytes", 0);
+  m.file_samples = counts(r, "fileSamples");
   m.version = r.string("version");
   return finish(r, std::move(m));
 }
@@ -307,6 +360,10 @@ constexpr std::pair<const char*, double Preflight::*> kPreflightFields[] = {
     {"computeSeconds", &Preflight::compute_seconds},
     {"inputSeconds", &Preflight::input_seconds},
     {"stepSeconds", &Preflight::step_seconds},
+    {"realStepSeconds", &Preflight::real_step_seconds},
+    {"syntheticStepSeconds", &Preflight::synthetic_step_seconds},
+    {"bestBusBytesPerSecond", &Preflight::best_bus_bytes_per_second},
+    {"bestBucketBytes", &Preflight::best_bucket_bytes},
     {"seconds", &Preflight::seconds}};
 }  // namespace
 
@@ -341,6 +398,7 @@ Json to_json(const StepPlan& m) {
   if (m.evaluate_after) json["evaluate"] = true;
   if (m.checkpoint_after) json["checkpoint"] = true;
   if (m.stop_after) json["stop"] = true;
+  if (!m.pieces.empty()) json["pieces"] = pieces_json(m.pieces);
   return json;
 }
 
@@ -359,6 +417,7 @@ Result<StepPlan> decode_step_plan(const Json& json) {
   m.evaluate_after = r.boolean("evaluate");
   m.checkpoint_after = r.boolean("checkpoint");
   m.stop_after = r.boolean("stop");
+  m.pieces = read_pieces(r, "pieces");
   return finish(r, std::move(m));
 }
 
@@ -384,7 +443,7 @@ Result<PhaseSeconds> decode_phase_seconds(const Json& json) {
 
 // Non-finite numbers are not JSON: they are never sent, a worker that has one fails instead.
 Json to_json(const Commit& m) {
-  return {{"fence", fence_json(m.fence)},
+  Json json = {{"fence", fence_json(m.fence)},
           {"step", m.step},
           {"samples", m.samples},
           {"reducedCount", m.reduced_count},
@@ -398,6 +457,10 @@ Json to_json(const Commit& m) {
           {"stepSeconds", m.step_seconds},
           {"collectives", m.collectives},
           {"collectiveBytes", m.collective_bytes}};
+  if (m.work > 0) json["work"] = m.work;
+  if (!m.skipped_ids.empty()) json["skippedIds"] = m.skipped_ids;
+  if (m.own_gradient_square > 0) json["gradientSquares"] = {m.own_gradient_square, m.reduced_gradient_square};
+  return json;
 }
 
 namespace {
@@ -421,6 +484,12 @@ Commit read_commit(JsonReader& r) {
   m.step_seconds = r.number("stepSeconds", 0);
   m.collectives = static_cast<std::uint64_t>(count(r, "collectives"));
   m.collective_bytes = static_cast<std::uint64_t>(count(r, "collectiveBytes"));
+  m.work = r.number("work", 0);
+  m.skipped_ids = counts(r, "skippedIds");
+  if (const std::vector<double> squares = r.numbers("gradientSquares", 2); squares.size() == 2) {
+    m.own_gradient_square = squares[0];
+    m.reduced_gradient_square = squares[1];
+  }
   return m;
 }
 }  // namespace
@@ -465,12 +534,18 @@ Result<Broken> decode_broken(const Json& json) {
 }
 
 Json to_json(const Heartbeat& m) {
-  return {{"step", m.step}, {"phase", m.phase}};
+  Json json = {{"step", m.step}, {"phase", m.phase}};
+  if (m.quota_periods > 0) json["quotaPeriods"] = {m.throttled_periods, m.quota_periods};
+  return json;
 }
 
 Result<Heartbeat> decode_heartbeat(const Json& json) {
   JsonReader r(json, "heartbeat");
   Heartbeat m{count(r, "step"), r.string("phase")};
+  if (const std::vector<std::int64_t> periods = counts(r, "quotaPeriods"); periods.size() == 2) {
+    m.throttled_periods = periods[0];
+    m.quota_periods = periods[1];
+  }
   return finish(r, m);
 }
 

@@ -40,6 +40,14 @@ struct Challenge {
 std::string handshake_proof(const std::string& key, const std::string& side, const Hello& hello,
                             const std::string& nonce_hex);
 
+// Positions [begin, end) of an epoch's order that belong to one rank.
+struct Piece {
+  int rank = 0;
+  std::int64_t begin = 0, end = 0;
+  std::int64_t samples() const { return end - begin; }
+  bool operator==(const Piece&) const = default;
+};
+
 // Newest checkpoint that verifies, as a worker found it; step 0: none.
 struct CheckpointPosition {
   std::int64_t step = 0;
@@ -48,6 +56,8 @@ struct CheckpointPosition {
   std::string manifest_hash;
   std::vector<std::int64_t> consumed;  // per rank, since the job began
   std::vector<std::string> skipped;    // folders that did not verify, and why
+  std::vector<Piece> owned = {};            // sharding File: what of `epoch` is not committed yet, and whose it is
+  std::vector<std::int64_t> poison = {};    // ids of records that could not be read and are skipped from now on
 };
 
 struct Join {
@@ -68,6 +78,11 @@ struct Join {
   int threads = 1;
   double cpu_limit = 0;  // cores; 0 = none
   int cores = 0;         // of the machine that this process may use; 0 = unknown
+  std::string device_model = {};       // "AMD EPYC 7763 64-Core Processor"; empty: unknown
+  int data_threads = 0;           // that read and decode; 0: unknown
+  double free_memory_bytes = 0;   // that this process may still take; 0: unknown
+  double decoded_bytes = 0;       // of the training split, decoded, as a cache in memory would keep it; 0: unknown
+  std::vector<std::int64_t> file_samples = {};  // sharding File: samples of each file of the training split
   std::string version;
 };
 
@@ -112,6 +127,11 @@ struct Preflight {
   double share_compute_seconds = 0, share_input_seconds = 0;
   // The rank of median speed alone on `samples`, a step of the same job with one rank; 0: not measured.
   double samples = 0, compute_seconds = 0, input_seconds = 0, step_seconds = 0;
+  // All ranks at once, a step on their shares without any reduction: with data read as in training, and with
+  // the same samples again and again.
+  double real_step_seconds = 0, synthetic_step_seconds = 0;
+  double best_bus_bytes_per_second = 0;  // over the sizes of buckets that were tried
+  double best_bucket_bytes = 0;
   double seconds = 0;  // that all of this took
 };
 
@@ -124,6 +144,8 @@ struct Ready {
 
 // Step `step` (1-based: the number of committed steps after it). Rank r takes the positions [cuts[r],
 // cuts[r+1]) of the epoch's order; cuts has ranks + 1 entries and never decreases; an empty share is normal.
+// Where ranks own parts of the order (sharding File) `pieces` says which positions each takes, in the order of
+// the ranks, and cuts[r+1] - cuts[r] is still the size of its share, cuts[0] what of the epoch is committed.
 struct StepPlan {
   Fence fence;
   std::int64_t step = 0;
@@ -134,6 +156,7 @@ struct StepPlan {
   bool stop_after = false;
   std::int64_t global_batch = 0;  // G in force; the last step of an epoch holds what is left
   double rate_batch = 0;  // G that the learning rate is scaled for: moves slowly to a new G after a resize
+  std::vector<Piece> pieces = {};
   std::int64_t planned() const { return cuts.empty() ? 0 : cuts.back() - cuts.front(); }
 };
 
@@ -166,6 +189,11 @@ struct Commit {
   double step_seconds = 0;
   std::uint64_t collectives = 0;
   std::uint64_t collective_bytes = 0;  // sent by this rank
+  double work = 0;  // what the share is worth beside its number of samples: bytes of its records; 0: not counted
+  std::vector<std::int64_t> skipped_ids = {};  // of its share: could not be read and were skipped
+  // Gradient noise scale (McCandlish et al., 2018): squared norms of the mean gradient over this rank's own
+  // samples and of the reduced one; 0: not measured in this step.
+  double own_gradient_square = 0, reduced_gradient_square = 0;
 };
 
 // Where a rank stands that left its group. The commit of its last step goes along: the first one may have
@@ -186,6 +214,8 @@ struct Broken {
 struct Heartbeat {
   std::int64_t step = 0;
   std::string phase;
+  // Of the cgroup with the tightest CPU quota, counted since the process began; 0 periods: no quota, or unknown.
+  std::int64_t quota_periods = 0, throttled_periods = 0;
 };
 
 struct Evaluated {

@@ -54,11 +54,38 @@ TEST(Messages, each_one_is_read_back_as_it_was_written) {
   EXPECT_EQ(decode_refused(over_the_wire(to_json(Refused{78, "another plan"})))->exit_code, 78);
   Ready ready{fence, "ph", 0.5, {}};
   EXPECT_FALSE(decode_ready(over_the_wire(to_json(ready)))->preflight);
-  ready.preflight = Preflight{1e9, 1e-5, 0.1, 0.01, 64, 0.096, 0.002, 0.1, 3};
+  ready.preflight = Preflight{1e9, 1e-5, 0.1, 0.01, 64, 0.096, 0.002, 0.1, 0.12, 0.09, 2e9, 1e6, 3};
   EXPECT_EQ(to_json(*decode_ready(over_the_wire(to_json(ready)))), to_json(ready));
   EXPECT_EQ(decode_heartbeat(over_the_wire(to_json(Heartbeat{3, "forward"})))->phase, "forward");
+  const Heartbeat throttled{3, "forward", 40, 31};
+  EXPECT_EQ(to_json(*decode_heartbeat(over_the_wire(to_json(throttled)))), to_json(throttled));
   EXPECT_EQ(decode_challenge(over_the_wire(to_json(Challenge{"n", "p"})))->proof_hex, "p");
   EXPECT_EQ(decode_stop_request(over_the_wire(to_json(StopRequest{"SIGTERM"})))->reason, "SIGTERM");
+}
+
+TEST(Messages, what_a_rank_owns_and_cannot_read_comes_through) {
+  StepPlan plan;
+  plan.cuts = {0, 2, 5};
+  plan.pieces = {{0, 10, 12}, {1, 40, 42}, {1, 7, 8}};
+  EXPECT_EQ(decode_step_plan(over_the_wire(to_json(plan)))->pieces, plan.pieces);
+  CheckpointPosition position;
+  position.owned = {{3, 5, 9}};
+  position.poison = {17};
+  EXPECT_EQ(to_json(*decode_checkpoint_position(over_the_wire(to_json(position)))), to_json(position));
+  Commit commit;
+  commit.work = 12.5;
+  commit.skipped_ids = {4, 9};
+  commit.own_gradient_square = 2;
+  commit.reduced_gradient_square = 1;
+  EXPECT_EQ(to_json(*decode_commit(over_the_wire(to_json(commit)))), to_json(commit));
+  Json json = to_json(plan);
+  for (const Json& wrong : {Json(1), Json::array({1}), Json::array({Json::array({0, 2, 1})}), Json::array({Json::array({-1, 2, 3})}),
+                            Json::array({Json::array({0, 1.5, 3})})}) {
+    json["pieces"] = wrong;
+    const auto refused = decode_step_plan(json);
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_NE(refused.error().message.find("pieces"), std::string::npos);
+  }
 }
 
 TEST(Messages, a_wrong_member_is_corrupt_data_and_named) {

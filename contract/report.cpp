@@ -51,6 +51,7 @@ Json progress_json(const Progress& p) {
   put(json, "accuracy", p.accuracy);
   put(json, "samplesPerSecond", p.samples_per_second);
   put(json, "etaSeconds", p.eta_seconds);
+  if (p.skipped > 0) json["skipped"] = p.skipped;
   return json;
 }
 
@@ -65,6 +66,7 @@ Progress read_progress(JsonReader r) {
   p.accuracy = optional_number(r, "accuracy");
   p.samples_per_second = optional_number(r, "samplesPerSecond");
   p.eta_seconds = optional_number(r, "etaSeconds");
+  p.skipped = count(r, "skipped");
   return p;
 }
 
@@ -261,6 +263,7 @@ Json to_json(const JobReport& report) {
                {"balance", balance_json(report.balance)},
                {"diagnosis", diagnosis_json(report.diagnosis)},
                {"checkpointStep", report.checkpoint_step},
+               {"sharding", report.sharding},
                {"message", report.message}};
   if (report.failure) {
     json["failure"] = {{"rank", report.failure->rank},
@@ -294,6 +297,7 @@ Result<JobReport> decode_report(const Json& json) {
   report.balance = read_balance(r.object("balance"));
   report.diagnosis = read_diagnosis(r.object("diagnosis"));
   report.checkpoint_step = count(r, "checkpointStep");
+  report.sharding = r.string("sharding");
   report.message = cut_text(r.string("message"), kMaxTextBytes);
   if (r.has("failure")) {
     JsonReader f = r.object("failure");

@@ -33,6 +33,7 @@ struct Progress {
   std::optional<double> accuracy;  // of the last evaluation, 0..1
   std::optional<double> samples_per_second;
   std::optional<double> eta_seconds;
+  std::int64_t skipped = 0;  // records that could not be read and were skipped, since the job began
 };
 
 struct ReplicaReport {
@@ -136,6 +137,7 @@ struct JobReport {
   std::vector<HistoryPoint> history;                 // oldest first; empty in a job of very many ranks
   std::vector<ReplicaReport> replicas;               // by rank
   std::int64_t checkpoint_step = 0;                  // 0: none yet
+  std::string sharding = {};                           // "Record, as ...": which and why; empty: not known yet
   std::map<std::string, double> productive_seconds;  // "productive" and the causes of status.time
   std::optional<LastFailure> failure;
   std::string message;  // what it waits for, or why it ended

@@ -163,17 +163,20 @@ TEST_F(OperatorTest, a_worker_and_the_coordinator_are_replaced_alone) {
     if (meta_of(pod, "name") != "alone-worker-2-1" && meta_of(pod, "name") != "alone-coordinator-0-1")
       kept.insert(meta_of(pod, "uid"));
   }
+  const auto takes_over = [&](const std::string& role, int rank, const std::string& name) {
+    return eventually([&] { return has_all_pods(job) && meta_of(pod_of(job, role, rank), "name") == name; }, 90s);
+  };
   const auto total = [&] { return base::int_at(base::at_path(job.job(), {"status", "restarts"}), "total"); };
   job.end_pod(pod_of(job, "worker", 2), 1, "segmentation fault");
-  ASSERT_TRUE(eventually([&] { return has_all_pods(job) && total() == 1; })) << job.job().dump(1);
-  EXPECT_EQ(meta_of(pod_of(job, "worker", 2), "name"), "alone-worker-2-2");
+  ASSERT_TRUE(takes_over("worker", 2, "alone-worker-2-2")) << job.job().dump(1);
+  EXPECT_EQ(total(), 1);
   bring_to_running(job);
   // `kubectl delete pod --force` of the coordinator.
   const Json coordinator = pod_of(job, "coordinator", 0);
   server().client().remove(pods(), job.name_space(), meta_of(coordinator, "name"),
                            {meta_of(coordinator, "uid"), "", 0});
-  ASSERT_TRUE(eventually([&] { return total() == 2 && has_all_pods(job); }, 90s)) << job.job().dump(1);
-  EXPECT_EQ(meta_of(pod_of(job, "coordinator", 0), "name"), "alone-coordinator-0-3");
+  ASSERT_TRUE(takes_over("coordinator", 0, "alone-coordinator-0-3")) << job.job().dump(1);
+  EXPECT_EQ(total(), 2);
   bring_to_running(job);
   for (const Json& pod : job.pods()) kept.erase(meta_of(pod, "uid"));
   EXPECT_TRUE(kept.empty());
