@@ -14,17 +14,20 @@ step() {
   say "$(printf '  %-44s %6.1f s' "$text" "$(( $(now_ms) - start ))e-3")"
 }
 
+# What the build, the demo and the tests need; and what the tests alone need, which a user of the demo need not have.
+PACKAGE_LISTS=(tools/setup/packages.txt)
+
 missing_packages() {
   local name
   while read -r name; do
     [ -n "$name" ] || continue
     dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || echo "$name"
-  done < tools/setup/packages.txt
+  done < <(cat "${PACKAGE_LISTS[@]}")
 }
 
 ensure_packages() {
   local missing as_root=()
-  command -v dpkg-query > /dev/null || die "this is not a Debian machine; install what tools/setup/packages.txt lists by your own means"
+  command -v dpkg-query > /dev/null || die "this is not a Debian machine; install what tools/setup/*.txt list by your own means"
   missing=$(missing_packages)
   [ -n "$missing" ] || return 0
   say "installing: $(echo $missing)"
