@@ -85,8 +85,12 @@ std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordina
 }
 
 Failure unheard(const Pod& pod, std::int64_t seconds) {
-  Failure failure{pod.name, pod.uid, pod.node, pod.role, pod.rank, pod.attempt, {}, false, "Unheard", "", {}};
-  failure.message = "the coordinator has not heard it for " + std::to_string(seconds) + " s";
+  // No pod of ours has a readiness probe: one that runs and is not ready lies on a node that answers nobody.
+  const bool node_silent = !pod.ready;
+  Failure failure{pod.name, pod.uid, pod.node,    pod.role, pod.rank, pod.attempt,
+                  {},       node_silent, "Unheard", "",       {}};
+  failure.message = "the coordinator has not heard it for " + std::to_string(seconds) + " s" +
+                    (node_silent ? ", nor has the cluster heard its node" : "");
   return failure;
 }
 

@@ -33,7 +33,7 @@ std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordina
                                      const std::vector<std::string>& handled);
 
 // Scope Worker: a pod that runs and that the coordinator has not heard for `seconds`: it hangs, or no packet
-// reaches it.
+// reaches it. With its node lost as well it is nobody's fault.
 Failure unheard(const Pod& pod, std::int64_t seconds);
 
 // Failures of pods that the operator is deleting: only those that had ended before it asked.

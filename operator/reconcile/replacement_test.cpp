@@ -337,6 +337,18 @@ TEST(Replacement, a_pod_that_runs_but_is_not_heard_is_replaced_after_a_while) {
   EXPECT_EQ(c.broken, kNothingBroken);
 }
 
+TEST(Replacement, a_pod_that_is_not_heard_because_its_node_is_silent_does_not_count) {
+  ClusterFake c = running();
+  c.pod("t-worker-2")["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "False"}}});
+  c.report->replicas[2].state = "lost";
+  c.settle().advance(50).settle();
+  EXPECT_EQ(total(c), 1);
+  EXPECT_EQ(counted(c), 0);
+  EXPECT_EQ(c.status()["lastFailure"]["reason"], "Unheard");
+  EXPECT_EQ(name_of(c.pod("t-worker-2")), "t-worker-2-2");
+  EXPECT_EQ(c.broken, kNothingBroken);
+}
+
 TEST(Replacement, a_pod_that_is_heard_again_stays) {
   ClusterFake c = running();
   c.report->replicas[2].state = "lost";

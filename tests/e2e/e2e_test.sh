@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Jobs end to end on a real Kubernetes: apply, logs, exec, suspend and resume, a killed worker, pods deleted by force, a
-# job that grows and shrinks, bad manifests, delete.
+# job that grows and shrinks, a lost node, bad manifests, delete.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tests/lib.sh
 . tools/dev/lib.sh
+. tests/e2e/node.sh
 CLUSTER=tools/cluster/cluster
 NS=e2e
 k() { "$CLUSTER" kubectl -n "$NS" "$@"; }
@@ -44,7 +45,7 @@ YAML
 }
 "$CLUSTER" kubectl get pv -o name 2> /dev/null | grep '/e2e-' | xargs -r "$CLUSTER" kubectl delete > /dev/null 2>&1
 { volume e2e-data /usr/share/datasets/fashion-mnist ReadOnlyMany
-  for name in good pause kill force scale quiet silence; do
+  for name in good pause kill force scale node quiet silence; do
     install -d -o 65532 -g 65532 "$checkpoints/$name"
     volume "e2e-$name" "$checkpoints/$name" ReadWriteMany
   done; } > "$work/volumes.yaml"
@@ -76,7 +77,7 @@ applied=$(date +%s%3N)
 check "apply" k apply -f "$work/good.yaml"
 first_step() { [ "$(curl_report good | jq -r '.progress.step // 0' 2> /dev/null)" -ge 1 ] 2> /dev/null; }
 curl_report() { # through the pod's own address, as the operator does
-  local ip; ip=$(k get pod -l "training.evenkeel.dev/job-name=$1,training.evenkeel.dev/role=coordinator" -o 'jsonpath={.items[0].status.podIP}' 2> /dev/null)
+  local ip; ip=$(k get pod -l "training.evenkeel.dev/job-name=$1,training.evenkeel.dev/role=coordinator,training.evenkeel.dev/current=true" -o 'jsonpath={.items[0].status.podIP}' 2> /dev/null)
   "$CLUSTER" exec curl -sf --max-time 2 "http://$ip:9400/v1/report"
 }
 within "first committed step" 60 first_step
@@ -181,6 +182,10 @@ equal "in its first attempt" 1 "$(field scale .status.attempt)"
 equal "without a restart" 0 "$(field scale .status.restarts.total)"
 equal "with the pods it had" "$kept" "$(uids scale)"
 equal "no sample lost or twice" "$(samples 2500)" "$(field scale .status.progress.samples)"
+
+# 3d. A node is lost, and comes back. With --all, once more: the one that the operator is on.
+lose_a_node other
+[ "${EVENKEEL_TEST_ALL:-no}" != yes ] || { rm -rf "$checkpoints"/node/*; lose_a_node operator; }
 
 # 4. Bad input: clear words, and nobody else suffers.
 contains "a typo is named" 'replicaz' "$(job typo 2 'epochs: 1' | sed 's/replicas/replicaz/' | k apply -f - 2>&1)"

@@ -100,6 +100,16 @@ command_load() {
   for image in "$@"; do with_cluster_lock image_load "$image"; done
 }
 
+command_lose() {
+  (($# == 1)) || die "lose needs a node; see cluster lose --help"
+  need_cluster
+  [[ ! -e $CONTEXT_FILE ]] || die "lose: the nodes of context '$(<"$CONTEXT_FILE")' are not ours to end"
+  need_root "cluster lose"
+  [[ -d $STATE_DIR/nodes/$1 ]] || die "lose: there is no node '$1'; there are: $(node_names | tr '\n' ' ')"
+  with_cluster_lock node_stop "$1"
+  say "$1 is lost: its kubelet, containerd and containers were ended; \`cluster up\` brings it back"
+}
+
 command_assets() {
   [[ $(id -u) != 0 ]] || packages_ensure
   assets_locked assets_all

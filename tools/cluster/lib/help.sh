@@ -12,6 +12,7 @@ usage: cluster COMMAND [ARGUMENTS...]        a real Kubernetes on this machine, 
   exec COMMAND...                            any program where it can reach API server and pods
   shell                                      a shell of that kind
   load IMAGE_OR_ARCHIVE...                   put images on every node
+  lose NODE                                  end a node as a power cut does; up brings it back
   env                                        lines of `export X=...` for scripts
   assets                                     only build or download the programs (10 minutes, once)
 
@@ -47,6 +48,12 @@ usage: cluster load IMAGE_OR_ARCHIVE...
 
 Imports each OCI archive (see tools/cluster/image-build), or image that image-build made, on every node. A node that
 has the same content is left alone. Pods use such images with imagePullPolicy: IfNotPresent.
+EOF
+    lose) cat <<'EOF' ;;
+usage: cluster lose NODE
+
+Ends the node's kubelet, containerd and all its containers at once; nobody is told. Kubernetes notices by the silence
+(--node-grace). `cluster up` brings the node back.
 EOF
     assets) echo "usage: cluster assets        build or download the cluster's programs into the cache, start nothing" ;;
     env) echo 'usage: eval "$(cluster env)"  KUBECONFIG, PATH, EVENKEEL_CLUSTER_STATE_DIR, EVENKEEL_CLUSTER_NETNS' ;;

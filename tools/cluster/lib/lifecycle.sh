@@ -7,10 +7,14 @@ DEFAULT_NODE_GRACE_SECONDS=16
 cluster_kubectl() { KUBECONFIG=$STATE_DIR/kubeconfig inside "$(asset_path kubectl)" "$@"; }
 
 cluster_is_complete() {
-  local record_path
+  local record_path node
   [[ -e $COMPLETE_MARK ]] && network_exists || return 1
   for record_path in "$STATE_DIR"/run/*; do
     process_is_alive "$record_path" || return 1
+  done
+  # A node that was lost on purpose has left no records.
+  for node in $(node_names); do
+    [[ -e $(record "$node-containerd") && -e $(record "$node-kubelet") ]] || return 1
   done
   api_server_is_ready >/dev/null
 }
