@@ -6,20 +6,29 @@ CHECKPOINTS=/var/tmp/evenkeel/fashion-mnist-checkpoints
 
 kubectl() { "$CLUSTER" kubectl "$@"; }
 
-demo_cluster() { # MANIFEST
-  inside() { "$CLUSTER" exec "$@"; }
+# The cluster with Evenkeel on it. It goes when the demo ends, unless it is to be kept or was there before.
+cluster_ready() {
   trap 'prometheus_stop; kill "${DISCOVER_PID:-}" 2> /dev/null; [ "$keep" = yes ] || [ -n "$context" ] || "$CLUSTER" down >&2 || true' EXIT
   if [ -n "$context" ]; then timed cluster "$CLUSTER" up --context "$context"; else timed cluster "$CLUSTER" up --nodes 2; fi
   timed images tools/image/build "$CACHE_DIR/images/evenkeel"
   timed load "$CLUSTER" load "$CACHE_DIR"/images/evenkeel/operator.tar "$CACHE_DIR"/images/evenkeel/trainer-cpu.tar
   timed helm_install "$CLUSTER" helm upgrade --install evenkeel charts/evenkeel --namespace evenkeel-system --create-namespace --wait --timeout 120s > "$WORK/helm.log" ||
     { cat "$WORK/helm.log" >&2; kubectl -n evenkeel-system get pods -o wide >&2; kubectl -n evenkeel-system logs deploy/evenkeel --tail=50 >&2; die "helm install failed"; }
-  # A fresh job: the checkpoints of an earlier one belong to it.
+}
+
+# An empty namespace with data and a place for checkpoints: those of an earlier job belong to it.
+namespace_ready() {
   kubectl delete namespace "$NAMESPACE" --ignore-not-found --wait > /dev/null
   kubectl delete pv fashion-mnist fashion-mnist-checkpoints --ignore-not-found > /dev/null
   rm -rf "$CHECKPOINTS" && install -d -o 65532 -g 65532 "$CHECKPOINTS"
   kubectl create namespace "$NAMESPACE" > /dev/null
   kubectl -n "$NAMESPACE" apply -f examples/fashion-mnist-volumes.yaml > /dev/null
+}
+
+demo_cluster() { # MANIFEST
+  inside() { "$CLUSTER" exec "$@"; }
+  cluster_ready
+  namespace_ready
   sed "s|@WORK@|$WORK|" tools/demo/prometheus-cluster.yaml > "$WORK/prometheus.yaml"
   inside "$PWD/tools/demo/discover" "$WORK/pods.json" > "$WORK/discover.log" 2>&1 &
   DISCOVER_PID=$!

@@ -10,7 +10,10 @@ Scenarios:
   input-bound       every rank waits for its data
   slow-network      every reduction takes 50 ms longer
   rotating          another rank is late in each step: nobody is the straggler
+  uneven-shards     the files of the data set are dealt out whole, and one is much larger than the others
   kill-a-worker     kill -9, twice; the others go on, and no sample is lost or doubled
+  lose-a-node       on a real cluster: a node ends as in a power cut; its pods are replaced elsewhere, the others go on
+  scale-up          on a real cluster: kubectl scale from two workers to four while the job runs
 TEXT
 }
 
