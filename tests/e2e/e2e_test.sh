@@ -163,24 +163,26 @@ equal "of which none counts" 0 "$(field force .status.restarts.countedTowardsMax
 equal "the others are the pods they were" "$kept" "$(uids force "${harmed[@]}" force-worker-1-2 force-coordinator-0-3)"
 equal "no sample lost or twice" "$(samples 1500)" "$(k get tjob force -o json | jq '[.status.replicas[].consumed] | add')"
 
-# 3c. A job grows and shrinks while it runs.
+# 3c. A job grows and shrinks while it runs; in the middle of the shrinking its coordinator is replaced.
 job scale 2 'steps: 2500, scaling: Strong' | sed 's/perReplica: 64/global: 128/; s/replicas: 2/replicas: 2, minReplicas: 1, maxReplicas: 3/' > "$work/scale.yaml"
 k apply -f "$work/scale.yaml" > /dev/null
 within "a scalable job runs" 60 phase_is scale Running
-kept=$(uids scale)
+kept=$(uids scale scale-coordinator-0-1)
 contains "beyond its range it does not go" 'between minReplicas and maxReplicas' "$(k scale tjob scale --replicas=4 2>&1)"
 check "kubectl scale up" k scale tjob scale --replicas=3
 members() { curl_report scale | jq -r '[.replicas[] | select(.state == "stepping")] | length' 2> /dev/null; }
 has_members() { [ "$(members)" = "$1" ]; }
 within "three train" 150 has_members 3
 check "kubectl scale down" k scale tjob scale --replicas=2
+check "and its coordinator's pod is deleted at once" k delete pod scale-coordinator-0-1 --wait=false
 pods_are() { [ "$(k get pods -l "training.evenkeel.dev/job-name=$1" --field-selector=status.phase=Running --no-headers 2> /dev/null | grep -c .)" = "$2" ]; }
-within "two train" 150 has_members 2
+within "two train, with another coordinator" 150 has_members 2
 within "and the third pod is gone" 90 pods_are scale 3
 check "the job completes" k wait --for=condition=Complete tjob/scale --timeout=300s
 equal "in its first attempt" 1 "$(field scale .status.attempt)"
-equal "without a restart" 0 "$(field scale .status.restarts.total)"
-equal "with the pods it had" "$kept" "$(uids scale)"
+equal "the coordinator is the only incident" 1 "$(field scale .status.restarts.total)"
+equal "and does not count" 0 "$(field scale .status.restarts.countedTowardsMax)"
+equal "with the workers it had" "$kept" "$(comm -12 <(echo "$kept") <(uids scale))"
 equal "no sample lost or twice" "$(samples 2500)" "$(field scale .status.progress.samples)"
 
 # 3d. A node is lost, and comes back. With --all, once more: the one that the operator is on.

@@ -161,7 +161,11 @@ Result<SavedCheckpoint> save_checkpoint(base::Files& files, const std::string& r
   }
   const std::string temporary = final_folder + contract::kTemporarySuffix;
   manifest.files.clear();
-  EVENKEEL_TRY(write_folder(files, temporary, manifest, weights, optimizer));
+  if (Status written = write_folder(files, temporary, manifest, weights, optimizer); !written.ok()) {
+    // Half a checkpoint must not keep a full disk full: the next save needs the room.
+    (void)files.remove_all(temporary);
+    return written.error();
+  }
   if (gate) EVENKEEL_TRY(gate());
   EVENKEEL_TRY(files.rename(temporary, final_folder));
   EVENKEEL_TRY(files.sync_directory(root));

@@ -221,6 +221,16 @@ TEST(Checkpoint, a_crash_at_any_moment_of_a_save_leaves_the_last_or_the_new_one)
   }
 }
 
+TEST(Checkpoint, half_a_checkpoint_does_not_keep_a_full_disk_full) {
+  for (int n = 1; n <= 5; ++n) {  // clears, makes the folder, writes weights, optimizer, manifest
+    base::FakeFiles files;
+    ASSERT_TRUE(save(files, 1).ok());
+    files.fail_mutation(n, {ErrorCode::kIo, "No space left on device"});
+    ASSERT_FALSE(save(files, 2).ok()) << "error at call " << n;
+    EXPECT_FALSE(files.exists(std::string(kRoot) + "/step-000000002.tmp")) << "error at call " << n;
+  }
+}
+
 TEST(Checkpoint, an_error_at_any_call_of_a_save_is_reported_and_loses_nothing) {
   for (int n = 1; n <= 30; ++n) {
     base::FakeFiles files;
