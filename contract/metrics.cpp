@@ -31,7 +31,8 @@ const LabelInfo kVerdict{
     {"Measuring",          "ScalingFine",          "BatchNotScaled",       "TooLittleWork",  "CpuStarved",
      "InputBound",         "ImbalancedShards",     "HeterogeneousDevices", "Straggler",      "VariableWork",
      "CommunicationBound", "CheckpointStall",      "DuplicateData",        "MissingData",    "UnevenSteps",
-     "ParameterDrift",     "LossScaledByReplicas", "EmptyBatchNaN",        "ReduceOverflow", "SameOrder"}};
+     "ParameterDrift",     "LossScaledByReplicas", "EmptyBatchNaN",        "ReduceOverflow", "SameOrder",
+     "PeerMemoryCorruption", "GradientDiffers"}};
 const LabelInfo kResource{"resource", {"trainingjobs", "pods", "services", "configmaps"}};
 const LabelInfo kController{"controller", {"trainingjob"}};
 const LabelInfo kQueue{"name", {"trainingjob"}};
@@ -57,7 +58,7 @@ void add_replica(std::vector<MetricInfo>& out) {
   add("step_duration_seconds", MetricType::kHistogram,
       "Wall time of a training step, without evaluation and checkpoints.", {}, geometric(0.001, 2, 17));
   add("phase_seconds_total", MetricType::kCounter,
-      "Wall time by what the rank was doing; the phases of a rank add up to its time in steps.", {kPhase});
+      "Wall time by what the rank was doing; the phases of a rank add up to its time in steps. A rank without a core in a reduction counts as in backward.", {kPhase});
   add("last_step_timestamp_seconds", MetricType::kGauge, "Unix time at which the last step ended.");
   add("step", MetricType::kGauge, "Steps committed since the job began.");
   add("epoch", MetricType::kGauge, "Epoch of the last step, from 0.");

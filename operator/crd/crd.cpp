@@ -24,7 +24,7 @@ constexpr Column kColumns[] = {
     {"Ready", "string", ".status.workers.readyText", 0, "Workers that have joined, and those wanted."},
     {"Samples/s", "number", ".status.progress.samplesPerSecond", 0,
      "Training samples per second over all ranks."},
-    {"Imbalance", "number", ".status.balance.imbalanceRatio", 0, "Slowest over mean own work of a step."},
+    {"Imbalance", "number", ".status.balance.imbalanceRatio", 0, "Slowest over mean own work of a step, less 1; 0 is even."},
     {"Restarts", "integer", ".status.restarts.total", 0, "Incidents that led to a restart."},
     {"ETA", "string", ".status.progress.eta", 0, "Time left."},
     {"Age", "date", ".metadata.creationTimestamp", 0, "Time since the job was made."},
@@ -32,7 +32,7 @@ constexpr Column kColumns[] = {
     {"Efficiency", "number", ".status.balance.scalingEfficiency", 1,
      "Speed over ranks times the speed of one."},
     {"Loss", "number", ".status.progress.loss", 1, "Mean loss of the last training steps."},
-    {"Straggler", "integer", ".status.balance.slowestRank", 1, "Rank with the most own work."},
+    {"Straggler", "integer", ".status.balance.slowestRank", 1, "Rank below balance.stragglerThreshold, or that others wait for."},
     {"Queue", "string", ".spec.scheduling.queue", 1, "Queue that admits the job."},
 };
 

@@ -53,6 +53,7 @@ void Balancer::add(const StepWork& step, bool special) {
     sum.compute_seconds += step.ranks[r].compute_seconds;
     sum.input_seconds += step.ranks[r].input_seconds;
     sum.work += step.ranks[r].work;
+    sum.throttled_share = std::max(sum.throttled_share, step.ranks[r].throttled_share);
   }
   open_->step_seconds += step.step_seconds;
   ++open_->steps;
@@ -67,6 +68,7 @@ void Balancer::add(const StepWork& step, bool special) {
 void Balancer::reset_rank(int rank) {
   const auto at = static_cast<std::size_t>(rank);
   if (at < in_force_.size()) in_force_[at].reset();
+  if (at < stopped_.size()) stopped_[at].reset();
   open_.reset();
   forget_noise();
   for (Block& block : blocks_) {
@@ -140,9 +142,10 @@ std::optional<Balancer::View> Balancer::view(int blocks) const {
   }
   v.rest_seconds = median(rest);
   v.step_seconds = median(step);
-  v.work_per_sample = counted && samples > 0 ? work / samples : 0;
+  v.work_per_sample = counted && samples > 0 && work_explains(v) ? work / samples : 0;
   v.costs.resize(ranks);
   v.samples.resize(ranks, 0);
+  v.held.resize(ranks, false);
   std::vector<double> known, noises;
   const std::size_t enough_blocks = static_cast<std::size_t>(std::min(blocks, config_.shortest));
   for (const std::size_t r : v.present) {
@@ -161,15 +164,64 @@ std::optional<Balancer::View> Balancer::view(int blocks) const {
     }
     v.samples[r] = shares.empty() ? 0 : median(shares);
     noises.push_back(noise_of(r, v.work_per_sample));
-    if (*v.costs[r] > v.costs[v.slowest].value_or(0)) v.slowest = r;
   }
   if (v.present.size() < 2) return std::nullopt;
+  hold_the_stopped(v);
+  for (const std::size_t r : v.present) {
+    if (*v.costs[r] > v.costs[v.slowest].value_or(0)) v.slowest = r;
+  }
   v.noise = std::max(mean(noises), noise_of(v.slowest, v.work_per_sample));
   level_out(v);
   for (const std::size_t r : v.present) known.push_back(*v.costs[r]);
   if (lower_median(known) <= 0) return std::nullopt;
   v.slowness = *v.costs[v.slowest] / lower_median(known);
   return v;
+}
+
+// Records that differ in size count by it where own work follows it; where it does not, as when reading is hidden
+// behind computing, sizes would only be noise.
+bool Balancer::work_explains(const View& v) const {
+  constexpr double kExplains = 0.7;  // correlation
+  std::vector<double> work, own;
+  for (std::size_t b = v.first; b < blocks_.size(); ++b) {
+    for (const std::size_t r : v.present) {
+      if (!takes_part(blocks_[b].ranks, r) || blocks_[b].ranks[r].samples <= 0) continue;
+      const RankWork& rank = blocks_[b].ranks[r];
+      work.push_back(rank.work / rank.samples);
+      own.push_back(rank.own_seconds() / rank.samples);
+    }
+  }
+  return correlation(work, own).value_or(0) > kExplains;
+}
+
+// Whoever is not stopped in a step of this length needs no longer for its samples.
+void Balancer::hold_the_stopped(View& v) const {
+  for (const std::size_t r : v.present) {
+    if (r >= stopped_.size() || !stopped_[r] || v.samples[r] <= 0) continue;
+    if (v.samples[r] >= stopped_[r]->samples) continue;
+    const double cost = std::min(stopped_[r]->cost, v.step_seconds / v.samples[r]);
+    v.held[r] = cost > *v.costs[r];
+    if (v.held[r]) v.costs[r] = cost;
+  }
+}
+
+void Balancer::remember_the_stopped(const View& v) {
+  if (!config_.cpu_quotas) return;
+  stopped_.resize(std::max(stopped_.size(), v.costs.size()));
+  for (const std::size_t r : v.present) {
+    if (v.held[r] || blocks_.back().ranks[r].throttled_share < config_.throttled_above) continue;
+    stopped_[r] = Stopped{*v.costs[r], v.samples[r]};
+  }
+}
+
+std::optional<double> Balancer::quota_seconds(std::size_t rank, double samples) const {
+  if (rank >= stopped_.size() || !stopped_[rank] || samples >= stopped_[rank]->samples) return std::nullopt;
+  return samples * stopped_[rank]->cost;
+}
+
+double Balancer::cost_of(const Block& block, std::size_t rank, const View& v) const {
+  if (v.held[rank]) return *v.costs[rank];
+  return cost_in(block, rank, v.work_per_sample).value_or(*v.costs[rank]);
 }
 
 // A short look back sees differences that are noise, and shares by noise are worse than equal ones: a rank
@@ -183,6 +235,7 @@ void Balancer::level_out(View& v) const {
   for (const std::size_t r : v.present) {
     std::vector<double> all;
     for (const Block& block : blocks_) {
+      if (v.held[r]) break;
       if (const auto cost = cost_in(block, r, v.work_per_sample)) all.push_back(*cost);
     }
     if (!all.empty() && is_noise(median(all) - *v.costs[r], *v.costs[r], static_cast<std::size_t>(v.blocks)))
@@ -209,10 +262,7 @@ std::vector<double> Balancer::best_samples(const View& v, const ShareLimits& lim
 // as the slowest of many equal ranks is slower than each of them.
 double Balancer::step_with(const Block& block, const View& v, const std::vector<double>& samples) const {
   double slowest = 0;
-  for (const std::size_t r : v.present) {
-    const double cost = cost_in(block, r, v.work_per_sample).value_or(*v.costs[r]);
-    slowest = std::max(slowest, samples[r] * cost);
-  }
+  for (const std::size_t r : v.present) slowest = std::max(slowest, samples[r] * cost_of(block, r, v));
   return slowest;
 }
 
@@ -243,7 +293,7 @@ bool Balancer::work_varies(const View& v) const {
   for (std::size_t b = v.first; b < blocks_.size(); ++b) {
     std::vector<double> own;
     for (const std::size_t r : v.present) {
-      own.push_back(v.samples[r] * cost_in(blocks_[b], r, v.work_per_sample).value_or(*v.costs[r]));
+      own.push_back(v.samples[r] * cost_of(blocks_[b], r, v));
     }
     const double block_mean = mean(own);
     measured += largest(own);
@@ -301,6 +351,7 @@ BalanceDecision Balancer::change_shares(const View& found, std::int64_t next_ste
                     percent(decision.predicted_gain);
   remember({"shares by speed, for rank " + slowest, decision.predicted_gain, std::nullopt,
             contract::RemedyState::kApplied, std::nullopt});
+  remember_the_stopped(v);
   change_ = Change{in_force_, decision.predicted_gain, v.step_seconds, next_step, remedies_.size() - 1};
   in_force_ = decision.seconds_per_sample;
   ++rebalances_;
@@ -351,6 +402,7 @@ std::optional<BalanceDecision> Balancer::refine() {
   const double above_noise =
       config_.refine_noise_factor * v->noise / std::sqrt(static_cast<double>(v->blocks));
   if (gain.step <= config_.refine_gain || gain.own <= above_noise) return std::nullopt;
+  remember_the_stopped(*v);
   in_force_ = v->costs;
   ++rebalances_;
   BalanceDecision decision;

@@ -45,9 +45,10 @@ struct BalancerConfig {
   int confirmations = 5;              // blocks in a row that must say the same
   double min_gain = 0.05;             // of the step's time
   double noise_factor = 5 * 1.25;     // standard errors of a median, times sd of the median over sd of a mean
+  double throttled_above = 0.3;       // of the periods of its quota: the quota is what a rank's speed is
   double equal_within = 3;            // standard errors: closer ranks count as equal
   double block_seconds = 0.01;        // shortest block
-  double quota_block_seconds = 0.1;   // the same under CPU quotas
+  double quota_block_seconds = 0.2;   // the same under CPU quotas: two periods, or what is stopped is a matter of luck
   double worst_share_at_least = 0.5;  // M_W: below, work varies, and two windows must agree
   double drop_above_slowness = 4;     // times the median
   double drop_above_imbalance = 0.10;  // with the best shares that limits allow
@@ -96,6 +97,9 @@ class Balancer {
   void regrouped(std::int64_t global_batch);
   // What shares are divided by now; as in BalanceDecision.
   const std::vector<std::optional<double>>& in_force() const { return in_force_; }
+  // What so many samples would take the rank by what its CPU quota allows, where it was stopped by that with more of
+  // them. Absent: it was not.
+  std::optional<double> quota_seconds(std::size_t rank, double samples) const;
   void set_limits(ShareLimits limits) { config_.limits = std::move(limits); }
   const ShareLimits& limits() const { return config_.limits; }
 
@@ -113,12 +117,18 @@ class Balancer {
     std::vector<std::size_t> present;
     std::vector<std::optional<double>> costs;  // seconds per sample
     std::vector<double> samples;               // of a step, as they are
-    double work_per_sample = 0;                // 0: not counted
+    double work_per_sample = 0;                // 0: not counted, or own work does not follow it
     double rest_seconds = 0;                   // of a step, beside the slowest rank
     double step_seconds = 0;
     double noise = 0;  // sd of a block's cost, as a share of it
     std::size_t slowest = 0;
     double slowness = 1;  // of the slowest rank, against the median
+    std::vector<bool> held;  // by rank: its cost is what it was when its CPU quota stopped it
+  };
+  // A rank when its CPU quota stopped it. With fewer samples it is stopped no more and looks as fast as the others;
+  // with as many again it would be stopped again.
+  struct Stopped {
+    double cost = 0, samples = 0;
   };
   struct Gain {
     double own = 0, step = 0;  // of the slowest rank's own work, and of the step
@@ -135,7 +145,11 @@ class Balancer {
   double noise_of(std::size_t rank, double work_per_sample) const;
   double measure_noise(std::size_t rank, double work_per_sample) const;
   void forget_noise() { noise_ = {}; }
+  bool work_explains(const View& view) const;
   void level_out(View& view) const;
+  void hold_the_stopped(View& view) const;
+  void remember_the_stopped(const View& view);
+  double cost_of(const Block& block, std::size_t rank, const View& view) const;
   double step_with(const Block& block, const View& view, const std::vector<double>& samples) const;
   Gain gain_of(const View& view) const;
   std::vector<double> best_samples(const View& view, const ShareLimits& limits) const;
@@ -161,6 +175,7 @@ class Balancer {
   bool news_ = false;  // a block was finished since the last decide()
   std::int64_t seen_ = 0, newest_step_ = 0;
   std::vector<std::optional<double>> in_force_;
+  std::vector<std::optional<Stopped>> stopped_;  // by rank
   std::optional<Change> change_;  // being measured
   std::int64_t rest_until_step_ = 0, rest_steps_ = 0;
   // Blocks in a row that say that this rank's share should change.

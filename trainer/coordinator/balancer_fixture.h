@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <numbers>
 #include <vector>
 
@@ -42,6 +43,7 @@ class SimulatedJob {
     double noise = 0;  // coefficient of variation of own work, by rank and step
     double seconds_per_sample = 0.002;
     double rest_seconds = 0.002;  // of a step
+    double reduction_seconds = 0;  // of a core that each rank needs for the reduction, once all have come to it
     std::uint32_t seed = 1;
     BalancerConfig config = {};
   };
@@ -63,14 +65,25 @@ class SimulatedJob {
       RankWork rank;
       rank.samples = static_cast<double>(plans_.front()[r]);
       rank.compute_seconds = rank.samples * options_.seconds_per_sample * factor[r] * random_(options_.noise);
-      if (quota[r] < 1) rank.compute_seconds = throttled(r, rank.compute_seconds);
+      if (quota[r] < 1) rank.compute_seconds = throttled(r, now_, rank.compute_seconds);
       slowest = std::max(slowest, rank.own_seconds());
       work.ranks.push_back(rank);
     }
-    now_ += slowest + options_.rest_seconds;
+    // The reduction takes as long as the rank that stands still in it, and that is the rank's own time.
+    const double begin = now_ + slowest;
+    double reduced = options_.reduction_seconds;
+    for (std::size_t r = 0; r < options_.ranks; ++r) {
+      if (quota[r] >= 1) continue;
+      const double took = throttled(r, begin, options_.reduction_seconds);
+      work.ranks[r].compute_seconds += took - options_.reduction_seconds;
+      work.ranks[r].throttled_share = share_of_periods(r, begin + took);
+      reduced = std::max(reduced, took);
+    }
+    now_ = begin + reduced + options_.rest_seconds;
     shares = plans_.front();
     plans_.erase(plans_.begin());
-    work.step_seconds = slowest + options_.rest_seconds;
+    work.step_seconds = slowest + reduced + options_.rest_seconds;
+    step_seconds = work.step_seconds;
     own_seconds = slowest;
     balancer->add(work, false);
     const auto decision = balancer->decide(steps + kPlansAhead);
@@ -104,9 +117,8 @@ class SimulatedJob {
 
   // How long so much work of one core takes from now on: when a period's quota is used up, the rank stands
   // still until the next one begins.
-  double throttled(std::size_t r, double work) {
-    constexpr double kPeriod = 0.1;
-    double at = now_;
+  double throttled(std::size_t r, double start, double work) {
+    double at = start;
     while (true) {
       const double period = std::floor(at / kPeriod + 1e-9);
       if (period > period_[r]) used_[r] = 0;
@@ -115,16 +127,27 @@ class SimulatedJob {
       const double can = std::min(quota[r] * kPeriod - used_[r], next - at);
       if (work <= can) {
         used_[r] += work;
-        return at + work - now_;
+        return at + work - start;
       }
       used_[r] += std::max(0.0, can);
       work -= std::max(0.0, can);
+      if (at + can < next) stopped_in_[r].push_back(period);
       at = next;
     }
   }
 
+  // Of the last ten seconds, as the heartbeats tell.
+  double share_of_periods(std::size_t r, double now) {
+    constexpr double kPeriods = 100;
+    auto& stopped = stopped_in_[r];
+    while (!stopped.empty() && stopped.front() < now / kPeriod - kPeriods) stopped.pop_front();
+    return std::min(1.0, static_cast<double>(stopped.size()) / std::clamp(now / kPeriod, 1.0, kPeriods));
+  }
+
+  static constexpr double kPeriod = 0.1;
   Options options_;
   double now_ = 0;
+  std::vector<std::deque<double>> stopped_in_ = std::vector<std::deque<double>>(options_.ranks);
   std::vector<double> used_ = std::vector<double>(options_.ranks, 0), period_ = used_;
   Normal random_;
   std::vector<std::optional<double>> costs_;
@@ -136,7 +159,7 @@ class SimulatedJob {
   std::optional<Balancer> balancer;
   std::int64_t steps = 0, changed_at = 0;
   int changes = 0;
-  double own_seconds = 0;
+  double own_seconds = 0, step_seconds = 0;
   std::vector<std::int64_t> shares;
 };
 

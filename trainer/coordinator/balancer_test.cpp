@@ -172,6 +172,43 @@ TEST(Balancer, throttled_ranks_are_judged_over_their_periods) {
   EXPECT_GT(job.shares[2], 4);
 }
 
+// Rank 2 has half a core in periods of 100 ms, the others have whole ones; 10 to 20 ms of computation and some
+// milliseconds of reduction, so that a step takes 20 to 60 ms. Where in a step the quota stops the rank is luck: in
+// its own work, or in the reduction.
+TEST(Balancer, a_rank_with_half_a_core_gets_the_share_that_its_quota_allows_and_keeps_it) {
+  for (const double work : {0.010, 0.015, 0.020}) {
+    for (const double reduction : {0.002, 0.006, 0.010}) {
+      SimulatedJob::Options options;
+      options.batch_per_rank = 64;
+      options.seconds_per_sample = work / 64;
+      options.noise = 0.05;
+      options.reduction_seconds = reduction;
+      options.config.cpu_quotas = true;
+      SimulatedJob job(options);
+      job.quota[2] = 0.5;
+      const auto mean_step = [&](int steps) {
+        double sum = 0;
+        for (int i = 0; i < steps; ++i) {
+          job.step();
+          sum += job.step_seconds;
+        }
+        return sum / steps;
+      };
+      const double before = mean_step(40);
+      mean_step(360);
+      const int changes = job.changes;
+      EXPECT_GE(changes, 1) << work << " " << reduction;
+      mean_step(1600);
+      const double after = mean_step(200);
+      // With fewer samples the quota stops it no more, and it looks as fast as the others: it is not given them back.
+      EXPECT_EQ(job.changes, changes) << work << " " << reduction;
+      EXPECT_LT(job.shares[2], 45) << work << " " << reduction;
+      EXPECT_GT(job.shares[2], 24) << work << " " << reduction;
+      EXPECT_LT(after, 0.75 * before) << work << " " << reduction;
+    }
+  }
+}
+
 TEST(Balancer, ranks_that_are_away_count_nowhere) {
   Balancer balancer([] {
     BalancerConfig config;

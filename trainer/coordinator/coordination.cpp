@@ -94,6 +94,7 @@ void Coordination::received(ConnectionId id, MessageType type, const base::Json&
         if (member->step != beat.step || member->phase != beat.phase) member->phase_since = now;
         member->step = beat.step;
         member->phase = beat.phase;
+        if (running()) member->quota.add(now, beat.quota_periods, beat.throttled_periods);
       });
       break;
     case MessageType::kReady:
@@ -264,9 +265,13 @@ bool Coordination::count_step(const contract::StepPlan& plan, const contract::Co
 
 // A model that has learned from other samples than those of the data set is worth nothing.
 bool Coordination::prove(const contract::StepPlan& plan, const contract::Commit* known, double now) {
+  run_facts_.add(plan, known);
   oracle_->add(plan.planned(), known != nullptr ? std::optional(known->reduced_ids_hash) : std::nullopt);
   if (ledger_->committed().epoch == plan.epoch) return true;
+  const std::int64_t proved = oracle_->epochs_proved();
   const std::optional<std::string> wrong = oracle_->close(plan.epoch);
+  const bool judged = wrong || oracle_->epochs_proved() > proved;
+  run_facts_.end_epoch(ledger_->config().train_samples, judged ? std::optional(!wrong) : std::nullopt);
   if (wrong) fail(-1, code(ExitCode::kInternal), "the sample oracle: " + *wrong, now);
   return !wrong;
 }
@@ -278,7 +283,8 @@ void Coordination::measure(const contract::StepPlan& plan,
   double slowest = 0, own = 0, input = 0;
   bool special = last_was_special_ || plan.evaluate_after || plan.checkpoint_after;
   const double ranks = static_cast<double>(ledger_->group().size());
-  for (const auto& commit : by_rank) {
+  for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    const std::optional<contract::Commit>& commit = by_rank[r];
     if (!commit) {
       work.ranks.push_back(away());
       continue;
@@ -289,6 +295,8 @@ void Coordination::measure(const contract::StepPlan& plan,
     rank.compute_seconds = p.forward + p.backward + p.optimizer;
     rank.input_seconds = p.input_wait + p.h2d_copy;
     rank.optimizer_seconds = p.optimizer;
+    rank.work = commit->work;
+    if (members_[r]) rank.throttled_share = members_[r]->quota.throttled_share().value_or(0);
     for (const double seconds : {p.input_wait, p.forward, p.backward, p.optimizer, p.eval, p.checkpoint})
       longest_phase_s_ = std::max(longest_phase_s_, seconds);
     slowest = std::max(slowest, rank.own_seconds());
@@ -300,6 +308,7 @@ void Coordination::measure(const contract::StepPlan& plan,
     special = special || p.eval > 0 || p.checkpoint > 0;
     work.ranks.push_back(rank);
   }
+  run_facts_.add_ranks(by_rank);
   input_wait_s_ += input;
   straggler_wait_s_ += slowest - own;
   if (last_commit_at_ && !special) work.wall_seconds = now - *last_commit_at_;
@@ -310,10 +319,23 @@ void Coordination::measure(const contract::StepPlan& plan,
   history_.add(work);
   findings_.reset();
   if (plan.step >= windows_from_step_) {
-    run_window_.add(work, special);
-    window_.add(work, special);
+    const StepWork judged = by_quota(work);
+    run_window_.add(judged, special);
+    window_.add(judged, special);
   }
   tune(work, plan, special);
+}
+
+// A rank that got a smaller share because its CPU limit stopped it is stopped no more. It is not fast for all that:
+// its quota is what its share takes.
+StepWork Coordination::by_quota(StepWork work) const {
+  for (std::size_t r = 0; r < work.ranks.size(); ++r) {
+    RankWork& rank = work.ranks[r];
+    if (!rank.present) continue;
+    const double allowed = std::min(work.step_seconds, balancer_->quota_seconds(r, rank.samples).value_or(0));
+    rank.compute_seconds += std::max(0.0, allowed - rank.own_seconds());
+  }
+  return work;
 }
 
 // A larger batch, where the user's limit and its price allow it; taken back where it does not pay.
@@ -343,6 +365,9 @@ void Coordination::balance(const StepWork& work, bool special) {
   windows_from_step_ = ledger_->issued_step() + 1;
   window_.restart();
   run_window_.restart();
+  for (auto& member : members_) {
+    if (member) member->quota.restart();
+  }
 }
 
 BalancerConfig Coordination::balancer_config() const {

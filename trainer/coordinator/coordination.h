@@ -29,6 +29,8 @@
 #include "trainer/coordinator/diagnosis.h"
 #include "trainer/coordinator/history.h"
 #include "trainer/coordinator/ledger.h"
+#include "trainer/coordinator/quota_window.h"
+#include "trainer/coordinator/run_facts.h"
 #include "trainer/coordinator/sample_oracle.h"
 #include "trainer/coordinator/tuner.h"
 
@@ -103,6 +105,7 @@ class Coordination {
     std::int64_t step = 0;                 // from heartbeats
     std::string phase;
     double phase_since = 0;
+    QuotaWindow quota;
   };
   // Where the ranks are between joining and stepping.
   enum class Turn { kGathering, kPausing, kForming, kStepping };
@@ -153,6 +156,7 @@ class Coordination {
   bool count_step(const contract::StepPlan& plan, const contract::Commit* known, double now);
   void measure(const contract::StepPlan& plan, const std::vector<std::optional<contract::Commit>>& by_rank,
                double now);
+  StepWork by_quota(StepWork work) const;
   void balance(const StepWork& work, bool special);
   BalancerConfig balancer_config() const;
   void tune(const StepWork& work, const contract::StepPlan& plan, bool special);
@@ -184,13 +188,16 @@ class Coordination {
   std::map<std::string, double> time_account(double now) const;
   std::optional<double> samples_per_second() const;
   DiagnosisInput diagnosis_input(const DiagnosisWindow& window) const;
+  void add_data_facts(JobFacts& job) const;
+  CheckFacts check_facts() const;
+  bool open_step_is_uneven() const;
   std::vector<contract::Remedy> remedies(const Findings& found) const;
   contract::Balance balance_report(const Findings& found) const;
 
   contract::TrainerConfig config_;
   contract::Fence fence_;
   CoordinationObserver* observer_;
-  double started_at_;
+  double started_at_, now_ = 0;  // of the last tick
   double failure_detection_s_;
 
   contract::JobStage stage_ = contract::JobStage::kRendezvous;
@@ -218,6 +225,7 @@ class Coordination {
 
   std::optional<Ledger> ledger_;
   std::optional<SampleOracle> oracle_;
+  RunFacts run_facts_;
   std::optional<Balancer> balancer_;
   std::map<std::int64_t, std::vector<std::optional<contract::Commit>>>
       commits_;                                       // by step, then rank; not yet complete

@@ -174,6 +174,8 @@ void Coordination::fail(int rank, int exit_code, const std::string& reason, doub
 }
 
 void Coordination::tick(double now) {
+  now_ = now;
+  if (!begun_) findings_.reset();  // what is said of those that wait changes with time
   if (suspect_ && now >= suspect_->settle_at) {
     const contract::LastFailure failure = suspect_->failure;
     fail(failure.rank, failure.exit_code, failure.reason, now);

@@ -249,6 +249,8 @@ void Coordination::begin(double now) {
   ledger_ = std::move(ledger).value();
   oracle_.emplace(ledger_->config().train_samples);
   oracle_->begin_at(ledger_->committed().cursor);
+  run_facts_ = RunFacts(config_.spec.dataset.shuffle);
+  run_facts_.begin_at(ledger_->committed().cursor);
   // A coordinator that takes over does not know what its predecessor has seen of the last step.
   const bool takes_over = newest.source == contract::StateSource::kMemory ||
                           newest.source == contract::StateSource::kInPlace;

@@ -49,69 +49,6 @@ const Findings& Coordination::findings() const {
   return *findings_;
 }
 
-// What is known of the job; the rest stays unknown, and no rule fires for it.
-DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) const {
-  const contract::TrainingJobSpec& spec = config_.spec;
-  DiagnosisInput input;
-  input.limits = rule_;
-  input.baseline = cost_fit_.baseline(window.mean_samples());
-  if (preflight_ && preflight_->samples > 0) {
-    input.baseline = Baseline{preflight_->samples, preflight_->compute_seconds, preflight_->input_seconds,
-                              preflight_->step_seconds, BaselineSource::kMeasured};
-  }
-  JobFacts& job = input.job;
-  const bool kept = spec.training.global_batch || spec.training.scaling == contract::Scaling::kStrong;
-  job.batch_rule = kept ? BatchRule::kGlobalKept : BatchRule::kPerRankKept;
-  if (ledger_) job.global_batch = ledger_->config().global_batch;
-  job.max_global_batch = spec.max_global_batch;
-  job.local_batch_norm = contract::has_batch_norm(spec.model) &&
-                         spec.training.batch_norm.statistics == contract::BatchNormStatistics::kLocal;
-  job.shares_by_speed = balancer_ && !balancer_->in_force().empty();
-  job.balance_allowed = spec.balance_mode == contract::BalanceMode::kRebalance;
-  job.wire_is_32_bit = true;
-  job.crowded = crowded_node();
-  if (preflight_ && preflight_->bus_bytes_per_second > 0) {
-    job.bus_bytes_per_second = preflight_->bus_bytes_per_second;
-    job.hop_seconds = preflight_->hop_seconds;
-  }
-  if (gradient_bytes_ > 0) job.gradient_bytes = gradient_bytes_;
-  if (running_at_ && last_commit_at_ && *last_commit_at_ > *running_at_)
-    job.checkpoint_share = save_s_ / (*last_commit_at_ - *running_at_);
-  for (const auto& member : members_) {
-    RankFacts facts;
-    if (member) {
-      facts.threads = member->join.threads;
-      if (member->join.cpu_limit > 0) facts.cpu_limit = member->join.cpu_limit;
-    }
-    input.ranks.push_back(facts);
-  }
-  return input;
-}
-
-// A rank takes as many cores as it has threads, but no more than its limit.
-// Ranks that compute at once must have been seen to be slower than one alone: threads that mostly wait crowd nobody.
-std::optional<CrowdedNode> Coordination::crowded_node() const {
-  constexpr double kSlowerTogether = 1.15;
-  const bool comparable = preflight_ && preflight_->samples > 0 && config_.spec.training.batch_per_replica;
-  if (!comparable || preflight_->share_compute_seconds < kSlowerTogether * preflight_->compute_seconds)
-    return std::nullopt;
-  std::map<std::string, CrowdedNode> nodes;
-  for (const auto& member : members_) {
-    if (!member || !member->in_group || member->join.cores <= 0) continue;
-    CrowdedNode& node = nodes[member->join.node];
-    const double threads = member->join.threads, limit = member->join.cpu_limit;
-    node.wanted += limit > 0 ? std::min(threads, limit) : threads;
-    node.cores = member->join.cores;
-    node.node = member->join.node;
-  }
-  std::optional<CrowdedNode> worst;
-  for (const auto& [name, node] : nodes) {
-    const double over = node.wanted / node.cores;
-    if (over > 1 && (!worst || over > worst->wanted / worst->cores)) worst = node;
-  }
-  return worst;
-}
-
 // A batch that is worth a try, within the user's limit.
 std::optional<BatchOffer> Coordination::batch_offer() const {
   const Findings& found = findings();

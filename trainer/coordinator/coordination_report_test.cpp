@@ -55,6 +55,76 @@ TEST(CoordinationReport, a_slow_rank_is_relieved_and_the_gain_stands_beside_what
   EXPECT_LT(*report.balance.imbalance_ratio, 0.03);
 }
 
+TEST(CoordinationReport, the_quota_periods_of_the_heartbeats_name_the_cause) {
+  contract::TrainerConfig config = test_config(4, 64);
+  Story story(config, 64 * 400);
+  for (int r = 0; r < 4; ++r) {
+    contract::Join join = test_join(r, 64 * 400);
+    join.cpu_limit = r == 1 ? 0.2 : 0.4;
+    story.joins(r, join);
+  }
+  story.all_ready();
+  // Rank 1 is stopped in all its periods; more than half of the step is waiting that no timer explains.
+  for (std::int64_t step = 1; step <= 60; ++step) {
+    story.now += 0.04;
+    for (int r = 0; r < 4; ++r) {
+      contract::Commit commit = test_commit(story.plans.at(step), r, 0.016);
+      commit.step_seconds = 0.04;
+      story.says(r, contract::MessageType::kCommit, commit);
+      story.says(r, contract::MessageType::kHeartbeat,
+                contract::Heartbeat{step, "collective_wait", 10 * step, r == 1 ? 10 * step : 0});
+    }
+  }
+  const contract::JobReport report = story.report();
+  EXPECT_EQ(report.diagnosis.verdict, "Straggler") << report.diagnosis.message;
+  EXPECT_EQ(report.diagnosis.message.rfind("rank 1, stopped by its CPU limit of 0.20 cores in 100% of", 0), 0u)
+      << report.diagnosis.message;
+}
+
+// Rank 3 has half a core: 64 samples take it 120 ms, and with a share that its quota allows it looks as fast as the
+// others. It is not given the samples back, and it is still known.
+TEST(CoordinationReport, a_throttled_rank_is_relieved_for_good) {
+  contract::TrainerConfig config = test_config(4, 256);
+  config.spec.balance_mode = contract::BalanceMode::kRebalance;
+  Story story(config, 256 * 400);
+  for (int r = 0; r < 4; ++r) {
+    contract::Join join = test_join(r, 256 * 400);
+    join.cpu_limit = r == 3 ? 0.5 : 1;
+    story.joins(r, join);
+  }
+  story.all_ready();
+  std::int64_t periods = 0, stopped = 0;
+  for (std::int64_t step = 1; step <= 300; ++step) {
+    const contract::StepPlan& plan = story.plans.at(step);
+    std::vector<double> own;
+    for (std::size_t r = 0; r < 4; ++r)
+      own.push_back(0.001 * static_cast<double>(plan.cuts[r + 1] - plan.cuts[r]));
+    const double others = std::max({own[0], own[1], own[2]}) + 0.005;
+    const double quota = 2 * own[3];
+    const bool throttled = quota > others;
+    if (throttled) own[3] = quota;
+    const double seconds = std::max(others, quota);
+    story.now += seconds;
+    periods += 1;
+    stopped += throttled ? 1 : 0;
+    for (int r = 0; r < 4; ++r) {
+      contract::Commit commit = test_commit(plan, r, own[static_cast<std::size_t>(r)]);
+      commit.step_seconds = seconds;
+      story.says(r, contract::MessageType::kCommit, commit);
+      story.says(r, contract::MessageType::kHeartbeat,
+                 contract::Heartbeat{step, "forward", periods, r == 3 ? stopped : 0});
+    }
+  }
+  const contract::JobReport report = story.report();
+  EXPECT_LE(report.balance.rebalances, 2);
+  EXPECT_LT(share_of(story, 300, 3), 45);
+  EXPECT_EQ(report.balance.slowest_rank, 3);
+  EXPECT_LT(*report.replicas[3].relative_performance, 0.7);
+  EXPECT_EQ(report.diagnosis.verdict, "ScalingFine") << report.diagnosis.message;
+  EXPECT_EQ(report.diagnosis.message.rfind("the shares fit the ranks' speed: rank 3 runs at", 0), 0u)
+      << report.diagnosis.message;
+}
+
 TEST(CoordinationReport, off_and_observe_leave_the_shares_alone) {
   for (const auto mode : {contract::BalanceMode::kOff, contract::BalanceMode::kObserve}) {
     contract::TrainerConfig config = test_config(4, 256);

@@ -35,7 +35,7 @@ std::vector<Family> families(const Case& c) {
   std::vector<Family> all{
       {"fixed cost",
        fixed,
-       {d01_batch_not_scaled, d02_too_little_work, d07_cpu_starved},
+       {d01_batch_not_scaled, d02_too_little_work, d07_cpu_starved, d07_stopped_ranks},
        "BatchNotScaled",
        percent(fixed) + " of each step does not shrink with a rank's samples, which are " +
            std::to_string(std::llround(c.signals.mean_samples()))},
@@ -52,7 +52,7 @@ std::vector<Family> families(const Case& c) {
            " of each step is waiting for the slowest rank, and no single rank is behind the waiting"},
       {"communication",
        network,
-       {d08_slow_transport, d09_communication_by_design},
+       {d10_stopped_rank, d07_stopped_ranks, d08_slow_transport, d09_communication_by_design},
        "CommunicationBound",
        percent(network) + " of each step is exposed communication"},
       {"checkpoints", c.job.checkpoint_share.value_or(0), {d30_checkpoint_stall}, "CheckpointStall", ""}};
@@ -123,6 +123,15 @@ void judge(const Case& c, Findings& found) {
   found.fired.push_back(second);
 }
 
+// Whom the others wait for, by the verdict, or who is slow although nobody waits for it any more.
+std::optional<int> straggler_of(const Signals& s, const StragglerRule& limits, const std::vector<Fired>& fired) {
+  for (const Fired& rule : fired) {
+    if (rule.rule == "D10" && !rule.ranks.empty()) return static_cast<int>(rule.ranks.front());
+  }
+  if (s.ranks() < 2 || s.slowest_relative() >= limits.relative_below) return std::nullopt;
+  return static_cast<int>(s.present[s.slowest()]);
+}
+
 std::string baseline_note(const std::optional<Baseline>& baseline) {
   if (!baseline) return "; no baseline: the fixed cost is not told from useful work";
   if (baseline->source == BaselineSource::kFitted) return "; baseline fitted from shares of different size";
@@ -142,12 +151,11 @@ Findings diagnose(const DiagnosisWindow& window, const DiagnosisInput& input) {
     found.ranks = rank_findings(signals, steps.front().ranks.size());
     found.diagnosis.losses = losses_of(*found.waterfall);
     found.balance.imbalance_ratio = imbalance_ratio(signals.own);
-    if (signals.relative[signals.slowest()])
-      found.balance.slowest_rank = static_cast<int>(signals.present[signals.slowest()]);
     if (found.waterfall->speedup)
       found.balance.scaling_efficiency = found.waterfall->speedup->reached / found.waterfall->ranks;
     samples_per_rank = signals.mean_samples();
     judge({input.job, input.ranks, signals, *found.waterfall, found.diagnosis.losses, input.limits}, found);
+    found.balance.slowest_rank = straggler_of(signals, input.limits, found.fired);
   } else {
     found.diagnosis = {kMeasuring, no_verdict(window), {}, {}};
   }

@@ -40,8 +40,9 @@ TEST(Diagnosis, names_the_slow_rank_in_one_sentence) {
   const Findings found = judge({step({100, 100, 100, 180}, 13.5)});
   EXPECT_EQ(found.diagnosis.verdict, "Straggler");
   EXPECT_EQ(found.diagnosis.message.substr(0, found.diagnosis.message.find("; no baseline")),
-            "rank 3 runs at 0.56 of the others; 31% of each step is waiting for it");
+            "rank 3 runs at 0.56 of the others; 31% of each step is waiting for it and 10% is the speed that it lacks");
   EXPECT_NE(found.diagnosis.message.find("no baseline"), std::string::npos);
+  EXPECT_NEAR(*found.diagnosis.losses.imbalance, 0.31 + 0.10, 0.01) << "the sentence and the loss are one figure";
   EXPECT_FALSE(found.diagnosis.losses.fixed_cost);
   EXPECT_EQ(found.balance.slowest_rank, 3);
   EXPECT_NEAR(*found.balance.imbalance_ratio, 0.5, 1e-9);
@@ -67,6 +68,7 @@ TEST(Diagnosis, a_healthy_job_scales_fine) {
   const Findings found = judge({step({100, 101, 99, 100}, 10)});
   EXPECT_EQ(found.diagnosis.verdict, "ScalingFine");
   EXPECT_EQ(found.diagnosis.message.rfind("no straggler", 0), 0u) << found.diagnosis.message;
+  EXPECT_FALSE(found.balance.slowest_rank) << "the slowest of equals is no straggler";
 }
 
 TEST(Diagnosis, a_slow_rank_that_costs_little_is_not_named) {
@@ -105,6 +107,39 @@ TEST(Diagnosis, a_throttled_rank_that_stands_still_now_and_then_is_named) {
   const Findings found = judge({step({12, 12, 12, 12}, 1), step({12, 12, 92, 12}, 1)}, 80);
   EXPECT_EQ(found.diagnosis.verdict, "Straggler");
   EXPECT_EQ(found.balance.slowest_rank, 2);
+}
+
+// Half a core, and the reduction is where it stands still.
+TEST(Diagnosis, waiting_for_a_throttled_rank_in_the_reduction_is_no_network) {
+  const std::vector<StepWork> cycle{step({20, 20, 22, 20}, 20)};
+  DiagnosisInput input;
+  input.ranks = std::vector<RankFacts>(4, RankFacts{1.0, 1, 0.0, ""});
+  input.ranks[2] = {0.5, 1, 0.97, ""};
+  Findings found = diagnose(window_of(cycle, 60), input);
+  EXPECT_EQ(found.diagnosis.verdict, "Straggler") << found.diagnosis.message;
+  EXPECT_EQ(found.diagnosis.message.rfind("rank 2, stopped by its CPU limit of 0.50 cores in 97% of the periods", 0),
+            0u)
+      << found.diagnosis.message;
+  // All of them are stopped: nobody is slower than the others.
+  for (RankFacts& rank : input.ranks) rank = {0.5, 1, 0.9, ""};
+  found = diagnose(window_of(cycle, 60), input);
+  EXPECT_EQ(found.diagnosis.verdict, "CpuStarved") << found.diagnosis.message;
+  // Too seldom to be the reason.
+  for (RankFacts& rank : input.ranks) rank.throttled_share = 0.2;
+  EXPECT_EQ(diagnose(window_of(cycle, 60), input).diagnosis.verdict, "CommunicationBound");
+  for (RankFacts& rank : input.ranks) rank.throttled_share.reset();
+  EXPECT_EQ(diagnose(window_of(cycle, 60), input).diagnosis.verdict, "CommunicationBound");
+}
+
+TEST(Diagnosis, a_straggler_is_told_with_its_cpu_limit) {
+  DiagnosisInput input;
+  input.ranks = std::vector<RankFacts>(4, RankFacts{0.4, 1, 0.0, ""});
+  input.ranks[3] = {0.2, 1, 1.0, ""};
+  const Findings found = diagnose(window_of({step({100, 100, 100, 180}, 13.5)}, 20), input);
+  EXPECT_EQ(found.diagnosis.verdict, "Straggler");
+  EXPECT_NE(found.diagnosis.message.find("stopped by its CPU limit of 0.20 cores in 100% of the periods"),
+            std::string::npos)
+      << found.diagnosis.message;
 }
 
 TEST(Diagnosis, the_slow_one_of_two_is_named) {
@@ -146,7 +181,9 @@ TEST(Diagnosis, the_worked_examples) {
   // A: one of four at two thirds.
   Findings found = with_facts(step_of(160, {64, 64, 64, 64}, {96, 96, 96, 144}, 2), input);
   EXPECT_EQ(found.diagnosis.verdict, "Straggler");
-  EXPECT_EQ(found.diagnosis.message, "rank 3 runs at 0.67 of the others; 22% of each step is waiting for it");
+  EXPECT_EQ(found.diagnosis.message,
+            "rank 3 runs at 0.67 of the others; 22% of each step is waiting for it and 8% is the speed that it lacks");
+  EXPECT_EQ(found.balance.slowest_rank, 3);
   EXPECT_NEAR(*found.balance.scaling_efficiency, 2.5 / 4, 1e-9);
   // A after its shares were moved: what is left is the network, and the rank is still known to be slow.
   input.job.shares_by_speed = true;
@@ -210,6 +247,7 @@ TEST(Diagnosis, input_cores_devices_and_checkpoints) {
   EXPECT_EQ(with_facts(waits, input).diagnosis.verdict, "CpuStarved");
   for (RankFacts& rank : input.ranks) rank.threads = 2;
   EXPECT_EQ(with_facts(waits, input).diagnosis.verdict, "InputBound");
+  for (RankFacts& rank : input.ranks) rank.throttled_share = 0;  // else the limit would be the reason
   const StepWork mixed = step_of(160, {64, 64, 64, 64}, {100, 100, 150, 150}, 1);
   input.ranks[2].device_model = input.ranks[3].device_model = "old";
   EXPECT_EQ(with_facts(mixed, input).diagnosis.verdict, "HeterogeneousDevices");
@@ -281,7 +319,7 @@ TEST(Diagnosis, correctness_wins_over_every_loss) {
     EXPECT_EQ(diagnose(DiagnosisWindow(), input).diagnosis.verdict, row.verdict) << "without a window too";
   }
   DiagnosisInput fine;
-  fine.epoch = {100, 1, 99, 99, 0, 7, 8};
+  fine.epoch = {100, 1, 99, 99, 0, 7, 8, true};
   fine.checks.planned_steps = {9, 9};
   fine.checks.parameter_difference = 5e-7;
   fine.checks.parameters_before_step_one = false;

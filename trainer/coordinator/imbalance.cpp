@@ -77,6 +77,21 @@ double lower_median(std::span<const double> values) {
   return sorted(values)[(values.size() - 1) / 2];
 }
 
+std::optional<double> correlation(std::span<const double> xs, std::span<const double> ys) {
+  assert(xs.size() == ys.size());
+  const double n = static_cast<double>(xs.size()), mean_x = mean(xs), mean_y = mean(ys);
+  double xx = 0, yy = 0, xy = 0;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const double x = xs[i] - mean_x, y = ys[i] - mean_y;
+    xx += x * x;
+    yy += y * y;
+    xy += x * y;
+  }
+  constexpr double kSame = 1e-12;  // of the size, squared
+  if (n < 3 || xx <= kSame * n * mean_x * mean_x || yy <= kSame * n * mean_y * mean_y) return std::nullopt;
+  return xy / std::sqrt(xx * yy);
+}
+
 std::vector<std::optional<double>> relative_performance(std::span<const double> samples,
                                                         std::span<const double> times) {
   assert(samples.size() == times.size());

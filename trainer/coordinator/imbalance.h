@@ -20,6 +20,9 @@ double quantile(std::span<const double> values, double q);
 // The lower of the two middle ones. REQUIRES: not empty.
 double lower_median(std::span<const double> values);
 
+// -1..1; absent: fewer than three pairs, or one of the two is always the same. REQUIRES: as many of both.
+std::optional<double> correlation(std::span<const double> x, std::span<const double> y);
+
 // Speed of each rank against the reference: samples per second of own work at the first quartile of time per
 // sample, so that one fast rank does not make the others slow, and the slow one of two is found. Absent: no
 // samples, or no work.

@@ -209,7 +209,9 @@ void Client::attend() {
     }
     if (status.ok() && now() >= next_beat_) {
       next_beat_ = now() + options_.failure_detection / 8;
-      status = channel_.send(MessageType::kHeartbeat, to_json(contract::Heartbeat{step_, phase_.load()}));
+      contract::Heartbeat beat{step_, phase_.load()};
+      if (options_.add_to_heartbeat) options_.add_to_heartbeat(beat);
+      status = channel_.send(MessageType::kHeartbeat, to_json(beat));
     }
     if (!status.ok()) return lose(status.error());
   }

@@ -8,6 +8,7 @@
 // try_event by one thread (the loop's), which may be another than the one that sends.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct MemberOptions {
   // After it: one StopRequest goes out by itself, and the loop goes on until Finish. Null: never. Must
   // outlive the client.
   const base::Waker* stop = nullptr;
+  // Adds what the machine tells to a heartbeat that is about to go out; on the background thread. May be empty.
+  std::function<void(contract::Heartbeat&)> add_to_heartbeat = {};
 };
 
 // Abort and Regroup overtake all plans that were queued before them; the others come in order.

@@ -6,6 +6,7 @@
 // rules_note.cpp    configuration and environment: words beside the verdict
 // rules_rank.cpp    one rank, or some
 // rules_scale.cpp   all ranks alike
+// rules_quota.cpp   CPU limits: one rank, or all
 #pragma once
 
 #include <optional>
@@ -35,6 +36,7 @@ struct Fired {
   std::string rule;     // "D10"
   std::string verdict;  // "Straggler"
   std::string sentence;
+  std::vector<std::size_t> ranks = {};  // that are to blame, worst first; empty: nobody in particular
 };
 
 // One window of one job.
@@ -59,6 +61,9 @@ std::optional<Fired> d05_imbalanced_shares(const Case& c);
 std::optional<Fired> d10_straggler(const Case& c);
 std::optional<Fired> d11_variable_work(const Case& c);
 std::optional<Fired> d12_heterogeneous_devices(const Case& c);
+// What looks like a slow network and is waiting for ranks that their CPU limits stop.
+std::optional<Fired> d10_stopped_rank(const Case& c);
+std::optional<Fired> d07_stopped_ranks(const Case& c);
 // Scaling.
 std::optional<Fired> d01_batch_not_scaled(const Case& c);
 std::optional<Fired> d02_too_little_work(const Case& c);
@@ -67,5 +72,10 @@ std::optional<Fired> d07_cpu_starved(const Case& c);
 std::optional<Fired> d08_slow_transport(const Case& c);
 std::optional<Fired> d09_communication_by_design(const Case& c);
 std::optional<Fired> d30_checkpoint_stall(const Case& c);
+
+
+// For sentences: "rank 2", "ranks 1, 3"; and ", stopped by its CPU limit of ...", or nothing.
+std::string names_of(const std::vector<std::size_t>& ranks);
+std::string stopped_by_quota(const Case& c, const std::vector<std::size_t>& ranks);
 
 }  // namespace evenkeel::trainer

@@ -17,6 +17,10 @@ Checked d03_duplicate_data(const EpochFacts& e) {
                  std::to_string(*e.ids_seen - *e.unique_ids) + " of " + std::to_string(*e.ids_seen) +
                      " records of the epoch were read more than once: ranks do not share the data"};
   }
+  if (!e.every_record_once.value_or(true)) {
+    return Fired{"D03", "DuplicateData",
+                 "the records of the epoch are not all records once: some were read twice, and others never"};
+  }
   if (e.equal_batches_in_a_row.value_or(0) >= 3) {
     return Fired{"D03", "DuplicateData",
                  "two ranks read the same records in " + std::to_string(*e.equal_batches_in_a_row) +
@@ -90,6 +94,7 @@ Checked d29_same_order(const EpochFacts& e) {
 
 std::optional<Fired> first_broken_check(const EpochFacts& epoch, const CheckFacts& checks) {
   const std::size_t ranks = checks.planned_steps.size();
+  if (checks.failed) return Fired{"", checks.failed->name, checks.failed->sentence};
   for (const Checked& fired : {d03_duplicate_data(epoch), d04_missing_data(epoch), d14_uneven_steps(checks),
                                d15_parameter_drift(checks), d16_loss_scaled(checks, ranks),
                                d19_empty_batch(checks), d21_reduce_overflow(checks), d29_same_order(epoch)}) {

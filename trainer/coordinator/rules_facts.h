@@ -44,6 +44,7 @@ struct JobFacts {
   std::optional<double> gradient_bytes;             // of one all-reduce, as they travel
   std::optional<double> bus_bytes_per_second;       // of an all-reduce of that size
   std::optional<double> best_bus_bytes_per_second;  // the same with the best bucket that was measured
+  std::optional<double> best_bucket_bytes;          // its size
   std::optional<double> hop_seconds;                // latency of one hop of the ring
   std::optional<bool> wire_is_32_bit;
   // Sparse gradients: what gathering them moves, and what a dense reduction would.
@@ -64,9 +65,16 @@ struct EpochFacts {
   std::optional<std::int64_t> data_samples, skipped_samples, ids_seen, unique_ids;
   std::optional<int> equal_batches_in_a_row;  // steps in which two ranks read the same records
   std::optional<std::uint64_t> order_hash, last_order_hash;
+  std::optional<bool> every_record_once;  // false: some were read twice and others never; how many is not known
+};
+
+// A check that a rank made and that ended the job, by its name.
+struct FailedCheck {
+  std::string name, sentence;
 };
 
 struct CheckFacts {
+  std::optional<FailedCheck> failed;
   std::vector<std::int64_t> planned_steps;         // by rank
   std::optional<double> parameter_difference;      // between ranks, relative; 0: equal to the bit
   std::optional<bool> parameters_before_step_one;  // when that was looked at

@@ -1,4 +1,7 @@
 // Configuration and environment: worth saying whatever the verdict is.
+#include <algorithm>
+#include <cmath>
+
 #include "trainer/coordinator/rules.h"
 #include "trainer/coordinator/words.h"
 
@@ -11,7 +14,8 @@ using Note = std::optional<Fired>;
 
 Note d17_learning_rate(const CheckFacts& c) {
   const bool not_scaled =
-      c.updates_fell_by && c.rate_rose_by && *c.updates_fell_by >= 2 && *c.rate_rose_by < 1.5;
+      c.updates_fell_by && c.rate_rose_by && *c.updates_fell_by >= 2 &&
+      *c.rate_rose_by < std::min(1.5, 0.99 * std::sqrt(*c.updates_fell_by));  // the rule of Adam is a rule
   if (not_scaled) {
     return Fired{"D17", "LearningRateMismatch",
                  "updates an epoch fell by a factor of " + two_digits(*c.updates_fell_by) +

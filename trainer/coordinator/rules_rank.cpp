@@ -12,12 +12,6 @@ double largest(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-std::string names(const std::vector<std::size_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-  return text;
-}
-
 // What part of the waiting ends when these ranks (indices) need as long as the mean of all.
 double repaired_by(const Signals& s, const std::vector<std::size_t>& indices) {
   double measured = 0, average = 0, repaired = 0;
@@ -60,6 +54,12 @@ bool waits_for_data(const Signals& s, std::size_t index) {
 
 }  // namespace
 
+std::string names_of(const std::vector<std::size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  return text;
+}
+
 std::optional<Fired> d05_imbalanced_shares(const Case& c) {
   const Signals& s = c.signals;
   if (s.ranks() < 2 || c.job.shares_by_speed || mean(s.samples) <= 0) return std::nullopt;
@@ -68,14 +68,14 @@ std::optional<Fired> d05_imbalanced_shares(const Case& c) {
       std::max(0.0, c.waterfall.fixed.value_or(0)) + *std::min_element(s.input.begin(), s.input.end());
   double slow = 1e300, fast = 0;
   for (std::size_t i = 0; i < s.ranks(); ++i) {
-    const double units = s.work[i] > 0 ? s.work[i] : s.samples[i];
+    const double units = s.work_explains() ? s.work[i] : s.samples[i];
     if (units <= 0 || s.own[i] <= common) continue;
     slow = std::min(slow, units / (s.own[i] - common));
     fast = std::max(fast, units / (s.own[i] - common));
   }
   if (fast <= 0 || slow / fast <= 0.9) return std::nullopt;
   const double records = largest(s.samples) / mean(s.samples);
-  const double work = mean(s.work) > 0 ? largest(s.work) / mean(s.work) : 1;
+  const double work = s.work_explains() ? largest(s.work) / mean(s.work) : 1;
   const bool by_records = records > 1.02;
   if (!by_records && work <= 1.10) return std::nullopt;
   const auto& most = by_records ? s.samples : s.work;
@@ -95,18 +95,26 @@ std::optional<Fired> d10_straggler(const Case& c) {
   if (slow.empty()) return std::nullopt;
   std::vector<std::size_t> ranks;
   for (const std::size_t i : slow) ranks.push_back(s.present[i]);
-  std::string sentence = names(ranks) + (ranks.size() == 1 ? " runs at " : " run at ") +
+  std::string sentence = names_of(ranks) + (ranks.size() == 1 ? " runs at " : " run at ") +
                          two_digits(s.slowest_relative()) + " of the others; " +
                          percent(c.waterfall.wait / c.waterfall.step_seconds) +
                          " of each step is waiting for " + (ranks.size() == 1 ? "it" : "them");
-  if (waits_for_data(s, slowest)) sentence += ", as it waits for its data: look at its disk";
-  return Fired{"D10", "Straggler", sentence};
+  // Together they are the loss by imbalance.
+  const double lacking = c.waterfall.capacity / c.waterfall.step_seconds;
+  if (lacking >= 0.01)
+    sentence += " and " + percent(lacking) + " is the speed that " + (ranks.size() == 1 ? "it lacks" : "they lack");
+  if (waits_for_data(s, slowest)) {
+    sentence += ", as it waits for its data: look at its disk";
+  } else {
+    sentence += stopped_by_quota(c, ranks);
+  }
+  return Fired{"D10", "Straggler", sentence, ranks};
 }
 
 std::optional<Fired> d11_variable_work(const Case& c) {
   const Signals& s = c.signals;
   if (s.ranks() < 2 || s.imbalance <= c.limits.imbalance_above) return std::nullopt;
-  if (s.what.worst_share >= c.limits.worst_share_at_least || s.work_correlation.value_or(0) <= 0.7)
+  if (s.what.worst_share >= c.limits.worst_share_at_least || !s.work_explains())
     return std::nullopt;
   return Fired{"D11", "VariableWork",
                percent(c.losses.imbalance.value_or(0)) +
@@ -119,7 +127,9 @@ std::optional<Fired> d12_heterogeneous_devices(const Case& c) {
   std::map<std::string, std::vector<double>> cost;
   for (std::size_t i = 0; i < s.ranks(); ++i) {
     if (s.present[i] >= c.ranks.size() || c.ranks[s.present[i]].device_model.empty()) return std::nullopt;
-    if (s.samples[i] > 0) cost[c.ranks[s.present[i]].device_model].push_back(s.own[i] / s.samples[i]);
+    // What a CPU limit stops says nothing about the CPU.
+    if (s.samples[i] <= 0 || c.ranks[s.present[i]].throttled_share.value_or(0) > 0.05) continue;
+    cost[c.ranks[s.present[i]].device_model].push_back(s.own[i] / s.samples[i]);
   }
   if (cost.size() < 2) return std::nullopt;
   const auto slower = [](const auto& a, const auto& b) { return mean(a.second) < mean(b.second); };

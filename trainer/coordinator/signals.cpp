@@ -25,24 +25,17 @@ StepTimes blocks_of(std::span<const StepWork> steps, const std::vector<std::size
   return blocks;
 }
 
-std::optional<double> correlation(std::span<const StepWork> steps, const std::vector<std::size_t>& present) {
-  double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+std::optional<double> correlation_of(std::span<const StepWork> steps, const std::vector<std::size_t>& present) {
+  std::vector<double> work, own;
   for (const StepWork& step : steps) {
     for (const std::size_t r : present) {
       const RankWork& rank = step.ranks[r];
-      if (rank.work <= 0) return std::nullopt;
-      const double t = rank.own_seconds();
-      ++n;
-      x += rank.work;
-      y += t;
-      xx += rank.work * rank.work;
-      yy += t * t;
-      xy += rank.work * t;
+      if (rank.work <= 0 && rank.samples > 0) return std::nullopt;  // not counted
+      work.push_back(rank.work);
+      own.push_back(rank.own_seconds());
     }
   }
-  const double spread_x = xx / n - x / n * x / n, spread_y = yy / n - y / n * y / n;
-  if (n < 3 || spread_x <= 1e-12 * xx / n || spread_y <= 1e-12 * yy / n) return std::nullopt;
-  return (xy / n - x / n * y / n) / std::sqrt(spread_x * spread_y);
+  return correlation(work, own);
 }
 
 }  // namespace
@@ -99,7 +92,7 @@ Signals signals_of(std::span<const StepWork> steps, const JobFacts& job, double 
   }
   s.ring_seconds = ring_seconds(static_cast<double>(ranks), job);
   if (s.ring_seconds && *s.ring_seconds > 0) s.rho = s.net_seconds / *s.ring_seconds;
-  s.work_correlation = correlation(steps, s.present);
+  s.work_correlation = correlation_of(steps, s.present);
   return s;
 }
 

@@ -11,6 +11,9 @@
 
 namespace evenkeel::trainer {
 
+// Correlation of own work and work units from which on units count and not samples.
+inline constexpr double kWorkExplains = 0.7;
+
 // Vectors have one entry for each rank that takes part, in the order of `present`.
 struct Signals {
   std::vector<std::size_t> present;
@@ -29,6 +32,8 @@ struct Signals {
   std::optional<double> work_correlation;  // of own work and work units, over ranks and steps
 
   std::size_t ranks() const { return present.size(); }
+  // Own work follows the work units: what a rank has to do is not its number of samples.
+  bool work_explains() const { return work_correlation.value_or(0) > kWorkExplains; }
   double mean_samples() const { return mean(samples); }
   std::size_t slowest() const;  // index of the least relative speed
   double slowest_relative() const;

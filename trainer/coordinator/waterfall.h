@@ -23,6 +23,7 @@ struct RankWork {
   bool present = true;
   double optimizer_seconds = 0;  // of compute_seconds, where it is known
   double work = 0;               // bytes, pixels or tokens; 0: not counted
+  double throttled_share = 0;    // of the recent periods of its CPU quota, in which that stopped it
   double own_seconds() const { return compute_seconds + input_seconds; }
 };
 inline RankWork away() {

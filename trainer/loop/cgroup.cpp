@@ -12,6 +12,7 @@ namespace evenkeel::trainer {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10;
+constexpr std::size_t kMaxCpuInfoBytes = std::size_t{4} << 20;  // of a machine with very many cores
 // Version 1 writes "no limit" as a page-rounded 2^63 - 1.
 constexpr std::uint64_t kNoMemoryLimit = std::uint64_t{1} << 60;
 
@@ -21,8 +22,8 @@ struct Controller {
   int version = 2;
 };
 
-std::string read_text(base::Files& files, const std::string& path) {
-  const auto text = files.read(path, kMaxFileBytes);
+std::string read_text(base::Files& files, const std::string& path, std::size_t most = kMaxFileBytes) {
+  const auto text = files.read(path, most);
   return text.ok() ? *text : "";
 }
 
@@ -101,6 +102,34 @@ std::optional<Quota> tightest_quota(base::Files& files) {
   return tightest;
 }
 
+// "NAME 12" among words.
+std::uint64_t value_of(const std::string& text, const std::string& name) {
+  std::istringstream words(text);
+  std::uint64_t value = 0;
+  for (std::string key; words >> key;) {
+    if (key == name && words >> value) return value;
+  }
+  return 0;
+}
+
+// Of /proc/meminfo, in bytes; 0: not there.
+std::uint64_t memory_line(base::Files& files, const std::string& name) {
+  return value_of(read_text(files, "/proc/meminfo"), name) * 1024;
+}
+
+// use(path, bytes, controller, folder) for each folder that limits this process.
+template <class Use>
+void for_each_memory_limit(base::Files& files, const Use& use) {
+  for (const Controller& controller : controllers(files, "memory")) {
+    for (const std::string& folder : folders(controller)) {
+      const std::string path = folder + (controller.version == 2 ? "/memory.max" : "/memory.limit_in_bytes");
+      const auto bytes = number(read_text(files, path));
+      if (!bytes || *bytes <= 0 || *bytes >= static_cast<double>(kNoMemoryLimit)) continue;
+      use(path, static_cast<std::uint64_t>(*bytes), controller, folder);
+    }
+  }
+}
+
 }  // namespace
 
 CpuLimit read_cpu_limit(base::Files& files) {
@@ -125,23 +154,45 @@ std::optional<CpuThrottling> read_cpu_throttling(base::Files& files) {
 
 MemoryLimit read_memory_limit(base::Files& files) {
   MemoryLimit limit;
-  std::istringstream words(read_text(files, "/proc/meminfo"));
-  std::uint64_t kib = 0;
-  for (std::string key; words >> key;) {
-    if (key != "MemTotal:" || !(words >> kib)) continue;
-    limit = {kib * 1024, "machine"};
-    break;
-  }
-  for (const Controller& controller : controllers(files, "memory")) {
-    for (const std::string& folder : folders(controller)) {
-      const std::string path = folder + (controller.version == 2 ? "/memory.max" : "/memory.limit_in_bytes");
-      const auto bytes = number(read_text(files, path));
-      if (!bytes || *bytes <= 0 || *bytes >= static_cast<double>(kNoMemoryLimit)) continue;
-      const auto value = static_cast<std::uint64_t>(*bytes);
-      if (limit.bytes == 0 || value < limit.bytes) limit = {value, "cgroup " + path};
-    }
-  }
+  if (const std::uint64_t total = memory_line(files, "MemTotal:"); total > 0) limit = {total, "machine"};
+  for_each_memory_limit(files, [&](const std::string& path, std::uint64_t value, const Controller&,
+                                   const std::string&) {
+    if (limit.bytes == 0 || value < limit.bytes) limit = {value, "cgroup " + path};
+  });
   return limit;
+}
+
+// Pages of files that were read count as used, and are given back as soon as somebody needs them.
+std::uint64_t read_free_memory(base::Files& files) {
+  std::uint64_t free = memory_line(files, "MemAvailable:");
+  for_each_memory_limit(files, [&](const std::string&, std::uint64_t limit, const Controller& controller,
+                                   const std::string& folder) {
+    const bool two = controller.version == 2;
+    const auto used = number(read_text(files, folder + (two ? "/memory.current" : "/memory.usage_in_bytes")));
+    if (!used) return;
+    const std::uint64_t files_kept =
+        value_of(read_text(files, folder + "/memory.stat"), two ? "inactive_file" : "total_inactive_file");
+    const std::uint64_t taken =
+        static_cast<std::uint64_t>(*used) - std::min(static_cast<std::uint64_t>(*used), files_kept);
+    const std::uint64_t left = limit - std::min(limit, taken);
+    if (free == 0 || left < free) free = left;
+  });
+  return free;
+}
+
+std::string read_cpu_model(base::Files& files) {
+  std::istringstream lines(read_text(files, "/proc/cpuinfo", kMaxCpuInfoBytes));
+  std::string arm;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) return value;
+    // Arm names no model: who designed the core, and which one it is.
+    if (line.starts_with("CPU implementer")) arm = "CPU implementer " + value;
+    if (line.starts_with("CPU part") && !arm.empty()) return arm + " part " + value;
+  }
+  return "";
 }
 
 int usable_cores() {

@@ -32,6 +32,11 @@ CpuLimit read_cpu_limit(base::Files& files);
 std::optional<CpuThrottling> read_cpu_throttling(base::Files& files);
 MemoryLimit read_memory_limit(base::Files& files);
 
+// Memory that this process may still take: of its limit, and of the machine. 0 = unknown.
+std::uint64_t read_free_memory(base::Files& files);
+// "AMD EPYC 7763 64-Core Processor"; empty = unknown.
+std::string read_cpu_model(base::Files& files);
+
 // How many cores this process may be scheduled on.
 int usable_cores();
 

@@ -60,6 +60,30 @@ TEST(Cgroup, no_quota_is_no_limit) {
   EXPECT_EQ(read_memory_limit(none).bytes, 0u);
 }
 
+TEST(Cgroup, free_memory_is_what_limit_and_machine_leave) {
+  base::FakeFiles files;
+  files.put("/proc/self/cgroup", "0::/\n");
+  files.put("/proc/meminfo", "MemTotal:       8192 kB\nMemFree: 1 kB\nMemAvailable:   4096 kB\n");
+  EXPECT_EQ(read_free_memory(files), 4096u * 1024);
+  files.put("/sys/fs/cgroup/memory.max", "3000000\n");
+  files.put("/sys/fs/cgroup/memory.current", "2500000\n");
+  files.put("/sys/fs/cgroup/memory.stat", "anon 100\nfile 5\ninactive_file 1500000\n");
+  EXPECT_EQ(read_free_memory(files), 2000000u) << "pages of files that were read are given back";
+  files.put("/sys/fs/cgroup/memory.current", "5000000\n");
+  EXPECT_EQ(read_free_memory(files), 0u);
+  base::FakeFiles none;
+  EXPECT_EQ(read_free_memory(none), 0u);
+}
+
+TEST(Cgroup, the_model_of_the_cpu) {
+  base::FakeFiles files;
+  EXPECT_EQ(read_cpu_model(files), "");
+  files.put("/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763 64-Core Processor\nflags\t: x\n");
+  EXPECT_EQ(read_cpu_model(files), "AMD EPYC 7763 64-Core Processor");
+  files.put("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+  EXPECT_EQ(read_cpu_model(files), "CPU implementer 0x41 part 0xd0c");
+}
+
 TEST(Cgroup, threads_are_the_floor_of_the_quota_and_at_least_one) {
   const auto threads = [](double quota, int cores, int sharers) {
     return choose_threads({quota, "cgroup"}, cores, sharers).threads;

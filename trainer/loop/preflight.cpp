@@ -66,26 +66,56 @@ Status check_integers(Collective& collective, std::vector<float>& buffer) {
   return {};
 }
 
-Status measure_network(Collective& collective, std::vector<float>& buffer, contract::Preflight& found) {
+// Bytes per second of an all-reduce of this buffer. The slowest rank's view is everybody's, here and below.
+Result<double> bus_speed(Collective& collective, std::span<float> buffer) {
   const double n = collective.size();
-  std::vector<double> reduce, barrier;
+  std::vector<double> reduce;
   for (int round = 0; round <= kRounds; ++round) {
     std::fill(buffer.begin(), buffer.end(), 0.0f);
     EVENKEEL_TRY(collective.barrier());
-    double begin = now();
-    EVENKEEL_TRY(collective.all_reduce(std::span<float>(buffer), kPreflightBucket));
+    const double begin = now();
+    EVENKEEL_TRY(collective.all_reduce(buffer, kPreflightBucket));
     if (round > 0) reduce.push_back(now() - begin);
-    begin = now();
+  }
+  EVENKEEL_ASSIGN(const std::vector<double> seconds, gather(collective, lower_median(reduce)));
+  const double slowest = *std::max_element(seconds.begin(), seconds.end());
+  return slowest > 0 ? 2 * (n - 1) / n * static_cast<double>(buffer.size_bytes()) / slowest : 0;
+}
+
+Result<double> hop_time(Collective& collective) {
+  std::vector<double> barrier;
+  for (int round = 0; round <= kRounds; ++round) {
+    const double begin = now();
     EVENKEEL_TRY(collective.barrier());
     if (round > 0) barrier.push_back(now() - begin);
   }
-  // The slowest rank's view is everybody's.
-  EVENKEEL_ASSIGN(const std::vector<double> seconds, gather(collective, lower_median(reduce)));
-  EVENKEEL_ASSIGN(const std::vector<double> hops, gather(collective, lower_median(barrier) / (n - 1)));
-  const double slowest = *std::max_element(seconds.begin(), seconds.end());
-  const double bytes = static_cast<double>(buffer.size() * sizeof(float));
-  found.bus_bytes_per_second = slowest > 0 ? 2 * (n - 1) / n * bytes / slowest : 0;
-  found.hop_seconds = *std::max_element(hops.begin(), hops.end());
+  EVENKEEL_ASSIGN(const std::vector<double> hops,
+                  gather(collective, lower_median(barrier) / (collective.size() - 1)));
+  return *std::max_element(hops.begin(), hops.end());
+}
+
+// Buckets of a quarter of the size and of four times: too small pays latency for each, too large hides nothing.
+// `elements`: of all gradients together, more than which no bucket can hold.
+Status measure_network(Collective& collective, std::vector<float>& buffer, std::size_t elements,
+                       contract::Preflight& found) {
+  constexpr double kMostSeconds = 2, kClearlyBetter = 1.1;
+  constexpr std::size_t kLeastElements = 1024;
+  const double n = collective.size();
+  EVENKEEL_ASSIGN(found.bus_bytes_per_second, bus_speed(collective, buffer));
+  EVENKEEL_ASSIGN(found.hop_seconds, hop_time(collective));
+  found.best_bus_bytes_per_second = found.bus_bytes_per_second;
+  found.best_bucket_bytes = static_cast<double>(buffer.size() * sizeof(float));
+  const std::size_t size = buffer.size();
+  for (const std::size_t other : {size / 4, std::min(size * 4, elements)}) {
+    const double bytes = static_cast<double>(other * sizeof(float));
+    const double expected = (kRounds + 1) * 2 * (n - 1) / n * bytes / std::max(1.0, found.bus_bytes_per_second);
+    if (other < kLeastElements || other == size || other > 4 * kMostElements || expected > kMostSeconds) continue;
+    buffer.resize(std::max(buffer.size(), other));
+    EVENKEEL_ASSIGN(const double speed, bus_speed(collective, std::span<float>(buffer).first(other)));
+    if (speed <= kClearlyBetter * found.best_bus_bytes_per_second) continue;
+    found.best_bus_bytes_per_second = speed;
+    found.best_bucket_bytes = bytes;
+  }
   return {};
 }
 
@@ -96,16 +126,14 @@ struct Round {
   double compute_seconds = 0, input_seconds = 0, step_seconds = 0;
 };
 
-// Reads and computes; nothing is reduced and nothing learned. The range is read ahead for the next round.
-Result<Round> compute(const StepContext& context, std::int64_t begin, std::int64_t end) {
+using Range = std::pair<std::int64_t, std::int64_t>;
+
+// Computes what was read; nothing is reduced and nothing learned.
+Status compute_batch(const StepContext& context, Round& round) {
   Replica& replica = context.replica;
   GradientReduction nobody(context.collective, replica.engine().plan().buckets,
                            replica.engine().gradient_arena());
-  Round round;
   const double start = now();
-  EVENKEEL_ASSIGN(const BatchTaken taken, replica.read_share(0, begin, end));
-  const double read = now();
-  replica.expect_share(0, begin, end);
   for (int micro = 0; micro < replica.micro_batches(); ++micro) {
     EVENKEEL_ASSIGN(const StepSums part, replica.forward(micro));
     round.sums.loss += part.loss;
@@ -113,10 +141,20 @@ Result<Round> compute(const StepContext& context, std::int64_t begin, std::int64
     round.sums.correct += part.correct;
     EVENKEEL_TRY(replica.backward(micro, nobody));
   }
+  round.compute_seconds = now() - start;
+  return {};
+}
+
+// Reads and computes. `next` is read ahead for the next round, as training does.
+Result<Round> compute(const StepContext& context, const Range& range, const Range& next) {
+  Round round;
+  const double start = now();
+  EVENKEEL_ASSIGN(const BatchTaken taken, context.replica.read_share(0, range.first, range.second));
+  round.input_seconds = now() - start;
+  context.replica.expect_share(0, next.first, next.second);
+  EVENKEEL_TRY(compute_batch(context, round));
   round.sums.skipped = taken.skipped;
   round.sums.ids_hash = taken.id_hash;
-  round.input_seconds = read - start;
-  round.compute_seconds = now() - read;
   round.step_seconds = now() - start;
   return round;
 }
@@ -171,7 +209,7 @@ Result<Alone> run_alone(const StepContext& context, std::int64_t samples, double
     // Each round begins with the same weights: what the job will learn from them is not foreseen here.
     const Untouched untouched(context.replica);
     const double start = now();
-    EVENKEEL_ASSIGN(const Round one, compute(context, 0, samples));
+    EVENKEEL_ASSIGN(const Round one, compute(context, {0, samples}, {0, samples}));
     const double before_update = now();
     if (round == 0) {
       const auto gradients = context.replica.engine().gradient_arena();
@@ -222,7 +260,7 @@ class Preflight {
   Result<contract::Preflight> run() {
     std::vector<float> buffer(bucket_elements(context_.replica));
     EVENKEEL_TRY(check_integers(collective_, buffer));
-    EVENKEEL_TRY(measure_network(collective_, buffer, found_));
+    EVENKEEL_TRY(measure_network(collective_, buffer, context_.replica.engine().gradient_arena().size(), found_));
     EVENKEEL_TRY(run_shares());
     if (worth_a_baseline()) {
       EVENKEEL_TRY(run_baseline());
@@ -233,36 +271,60 @@ class Preflight {
   }
 
  private:
-  // By position, evenly.
-  std::pair<std::int64_t, std::int64_t> share_of(std::int64_t samples) const {
-    const auto cuts = cuts_of(0, balanced_shares(samples, collective_.size(), 0, options_.granule));
+  // By position, evenly; `first`: where the step begins.
+  Range share_of(std::int64_t samples, std::int64_t first = 0) const {
+    const auto cuts = cuts_of(first, balanced_shares(samples, collective_.size(), 0, options_.granule));
     const auto at = static_cast<std::size_t>(collective_.rank());
     return {cuts[at], cuts[at + 1]};
   }
 
-  // Rounds are counted, not timed, where the ranks exchange statistics in the middle of them.
-  Status run_shares() {
-    const auto [begin, end] = share_of(options_.group_samples);
+  // Another step in each round: what was read once may still lie in a cache.
+  Range share_in_round(int round) const {
+    const std::int64_t steps = std::max<std::int64_t>(1, options_.train_samples / options_.group_samples);
+    return share_of(options_.group_samples, round % steps * options_.group_samples);
+  }
+
+  // Means over rounds, without the first. Rounds are counted, not timed, where the ranks exchange statistics in the
+  // middle of them. `reads`: data as in training; else the samples that were read last, again and again.
+  Result<Round> mean_round(bool reads) const {
     Round sum;
     int measured = 0;
     const double start = now();
-    for (int round = 0; round <= kRounds && (round < 2 || !options_.alone || now() - start < options_.budget_seconds / 3);
-         ++round) {
-      EVENKEEL_ASSIGN(const Round one, compute(context_, begin, end));
+    for (int round = 0;
+         round <= kRounds && (round < 2 || !options_.alone || now() - start < options_.budget_seconds / 4); ++round) {
+      Round one;
+      if (reads) {
+        EVENKEEL_ASSIGN(one, compute(context_, share_in_round(round), share_in_round(round + 1)));
+      } else {
+        EVENKEEL_TRY(compute_batch(context_, one));
+        one.step_seconds = one.compute_seconds;
+      }
       if (round == 0) continue;
       ++measured;
       sum.compute_seconds += one.compute_seconds;
       sum.input_seconds += one.input_seconds;
+      sum.step_seconds += one.step_seconds;
     }
-    const double samples = std::max<double>(1, static_cast<double>(end - begin));
-    EVENKEEL_ASSIGN(per_sample_, gather(collective_, sum.compute_seconds / measured / samples));
-    EVENKEEL_ASSIGN(const std::vector<double> compute_seconds,
-                    gather(collective_, sum.compute_seconds / measured));
-    EVENKEEL_ASSIGN(const std::vector<double> input_seconds,
-                    gather(collective_, sum.input_seconds / measured));
-    found_.share_compute_seconds = mean(compute_seconds);
-    found_.share_input_seconds = mean(input_seconds);
+    for (double* seconds : {&sum.compute_seconds, &sum.input_seconds, &sum.step_seconds}) *seconds /= measured;
+    return sum;
+  }
+
+  Status run_shares() {
+    EVENKEEL_ASSIGN(const Round real, mean_round(true));
+    EVENKEEL_ASSIGN(const Round synthetic, mean_round(false));
+    const Range share = share_in_round(0);
+    const double samples = std::max<double>(1, static_cast<double>(share.second - share.first));
+    EVENKEEL_ASSIGN(per_sample_, gather(collective_, real.compute_seconds / samples));
+    EVENKEEL_ASSIGN(found_.share_compute_seconds, mean_over_ranks(real.compute_seconds));
+    EVENKEEL_ASSIGN(found_.share_input_seconds, mean_over_ranks(real.input_seconds));
+    EVENKEEL_ASSIGN(found_.real_step_seconds, mean_over_ranks(real.step_seconds));
+    EVENKEEL_ASSIGN(found_.synthetic_step_seconds, mean_over_ranks(synthetic.step_seconds));
     return {};
+  }
+
+  Result<double> mean_over_ranks(double mine) const {
+    EVENKEEL_ASSIGN(const std::vector<double> all, gather(collective_, mine));
+    return mean(all);
   }
 
   // The same decision on all ranks: made of what all of them have gathered.
@@ -324,6 +386,7 @@ PreflightOptions preflight_options(const contract::TrainingJobSpec& spec, std::i
   const bool batch_norm = contract::has_batch_norm(spec.model);
   const bool sync = batch_norm && training.batch_norm.statistics == BatchNormStatistics::kSync;
   PreflightOptions options;
+  options.train_samples = train_samples;
   options.group_samples = std::min(spec.global_batch(), train_samples);
   // With `global` given, one rank alone would do all of it; with `perReplica`, its own share.
   options.reference_samples =

@@ -4,8 +4,9 @@
 // restored state and Ready, on the loop's thread.
 //
 //   1. an all-reduce of known integers: exact, or the job does not begin
-//   2. the speed of an all-reduce of a bucket, and of one hop
-//   3. steps of all ranks without any reduction: what each rank needs for its share
+//   2. the speed of an all-reduce of a bucket and of others in size, and of one hop
+//   3. steps of all ranks without any reduction: what each rank needs for its share, with data as in training and
+//      with the same samples again and again
 //   4. the rank of median speed alone, the others waiting: the baseline of the waterfall
 //   5. loss and gradient of all ranks together against those of that one rank alone
 #pragma once
@@ -19,6 +20,7 @@
 namespace evenkeel::trainer {
 
 struct PreflightOptions {
+  std::int64_t train_samples = 1;
   std::int64_t group_samples = 1;      // a step of the job over all ranks
   std::int64_t reference_samples = 1;  // a step of the same job with one rank
   std::int64_t granule = 1;

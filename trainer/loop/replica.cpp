@@ -237,6 +237,17 @@ Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, s
   return taken;
 }
 
+std::uint64_t Replica::decoded_bytes() const {
+  if (spec_.dataset.cache != contract::CacheMode::kNone || data_.train->form() != RecordForm::kEncoded) return 0;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(train().samples) *
+                              static_cast<std::uint64_t>(engine_->plan().input_features);
+  return bytes <= ReaderOptions().cache_limit_bytes ? bytes : 0;
+}
+
+double Replica::work_of(const BatchTaken& taken) const {
+  return data_.train->form() == RecordForm::kEncoded ? static_cast<double>(taken.bytes_read) : 0;
+}
+
 void Replica::slow_down(double seconds) const {
   if (seconds > 0) base::real_clock().sleep_for(base::from_seconds(seconds));
 }

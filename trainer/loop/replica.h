@@ -49,6 +49,12 @@ class Replica {
   std::int64_t eval_samples() const { return data_.eval ? data_.eval->info().samples : 0; }
   // Records of the training split that were bad from the start and are skipped.
   std::int64_t skipped_records() const { return static_cast<std::int64_t>(data_.train->known_bad().size()); }
+  // A cache in memory would keep this of the training split; 0: there is nothing to gain, or it is kept already, or
+  // it is more than a cache takes.
+  std::uint64_t decoded_bytes() const;
+  // What a share is worth beside its number: bytes of its records as they are stored, which is what reading and
+  // decoding them costs. 0 where all records are of one size.
+  double work_of(const BatchTaken& taken) const;
   std::int64_t micro_batch() const { return micro_batch_; }
   // What model.initFrom gave, if it was asked for.
   const std::optional<InitFromReport>& init_from() const { return init_from_; }

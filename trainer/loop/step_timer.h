@@ -2,6 +2,10 @@
 // time. Switched by the loop's thread. What is nobody's is `other`.
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include "base/clock.h"
 #include "base/trace.h"
 #include "contract/messages.h"
@@ -26,12 +30,16 @@ inline const char* phase_name(StepPhase phase) {
 
 class StepTimer {
  public:
-  explicit StepTimer(const base::Clock& clock) : clock_(clock), since_(clock.now()) {}
+  // `core_wait`: seconds for which the loop's thread has been ready to run and had no core (core_wait.h); may be
+  // empty.
+  explicit StepTimer(const base::Clock& clock, std::function<double()> core_wait = {})
+      : clock_(clock), core_wait_(std::move(core_wait)), since_(clock.now()) {}
 
   // From now on the time belongs to `phase`.
   void enter(StepPhase phase) {
     charge();
     phase_ = phase;
+    if (phase_ == StepPhase::kCollectiveWait && core_wait_) had_no_core_ = core_wait_();
   }
 
   // What has passed since the last take(), by phase.
@@ -45,12 +53,25 @@ class StepTimer {
  private:
   void charge() {
     const base::MonotonicTime now = clock_.now();
-    contract::phase(phases_, static_cast<int>(phase_)) += base::seconds(now - since_);
+    const double passed = base::seconds(now - since_);
+    const double own = phase_ == StepPhase::kCollectiveWait ? standing_still(passed) : 0;
+    contract::phase(phases_, static_cast<int>(phase_)) += passed - own;
+    phases_.backward += own;
     base::trace_span("phase", phase_name(phase_), since_, now);
     since_ = now;
   }
 
+  // A rank that stands still in a reduction, because its CPU quota is used up or others have its core, waits for
+  // nobody: all others wait for it. Its gradients are late, as if backward had taken so much longer.
+  double standing_still(double passed) {
+    if (!core_wait_) return 0;
+    const double before = std::exchange(had_no_core_, core_wait_());
+    return std::clamp(had_no_core_ - before, 0.0, passed);
+  }
+
   const base::Clock& clock_;
+  std::function<double()> core_wait_;
+  double had_no_core_ = 0;  // when the reduction began
   base::MonotonicTime since_;
   StepPhase phase_ = StepPhase::kOther;
   contract::PhaseSeconds phases_;

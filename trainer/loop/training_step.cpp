@@ -70,6 +70,7 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   commit.correct = static_cast<double>(sums.correct);
   commit.learning_rate = applied.learning_rate;
   commit.gradient_norm = applied.gradient_norm;
+  commit.work = replica.work_of(taken);
   return commit;
 }
 

@@ -17,6 +17,7 @@
 #include "trainer/loop/abort_watch.h"
 #include "trainer/loop/cgroup.h"
 #include "trainer/loop/checkpoint_duty.h"
+#include "trainer/loop/core_wait.h"
 #include "trainer/loop/job_state.h"
 #include "trainer/loop/member_events.h"
 #include "trainer/loop/preflight.h"
@@ -48,7 +49,7 @@ class Worker {
       : settings_(settings),
         deps_(dependencies),
         spec_(settings.config.spec),
-        timer_(base::real_clock()),
+        timer_(base::real_clock(), [this] { return core_wait_.seconds(); }),
         metrics_({settings.config.job_name, settings.rank, settings.config.ranks, settings.pod_name, "cpu",
                   EVENKEEL_VERSION}) {}
 
@@ -264,14 +265,14 @@ class Worker {
   // ----------------------------------------------------------------------------------------------------
   Status prepare() {
     cpu_ = read_cpu_limit(*deps_.files);
-    // On a loopback address all ranks are on this machine and share its cores.
-    const int sharers = settings_.bind_address.starts_with("127.") ? settings_.config.ranks : 1;
+    throttled_at_start_ = read_cpu_throttling(*deps_.files);
+    const int sharers = this->sharers();
     threads_ = choose_threads(cpu_, usable_cores(), sharers);
     base::log_info("compute threads",
                    {{"threads", threads_.threads}, {"source", threads_.source}, {"cpuLimit", cpu_.cores}});
     const MemoryLimit memory = read_memory_limit(*deps_.files);
     ReplicaOptions options;
-    options.threads = options.data_threads = threads_.threads;
+    options.threads = options.data_threads = data_threads_ = threads_.threads;
     // Kernels may divide their sums by threads, and another rank count would mean other threads.
     if (spec_.training.reproducible) options.threads = 1;
     options.memory_limit_bytes = memory.bytes / static_cast<std::uint64_t>(sharers);
@@ -300,6 +301,9 @@ class Worker {
                     {"checkpointStep", found_.newest ? found_.newest->manifest.step : 0}});
     return {};
   }
+
+  // On a loopback address all ranks are on this machine and share its cores.
+  int sharers() const { return settings_.bind_address.starts_with("127.") ? settings_.config.ranks : 1; }
 
   // Beginning anew beside checkpoints that nobody can read would prune what could still be rescued.
   Status check_checkpoints() const {
@@ -356,6 +360,7 @@ class Worker {
     options.hello.pod_uid = settings_.pod_uid;
     options.failure_detection = std::chrono::seconds(spec_.restart.failure_detection_seconds);
     options.stop = deps_.stop;
+    options.add_to_heartbeat = [this](contract::Heartbeat& beat) { count_quota_periods(beat); };
     return options;
   }
 
@@ -381,6 +386,10 @@ class Worker {
     join.threads = threads_.threads;
     join.cpu_limit = cpu_.cores;
     join.cores = usable_cores();
+    join.device_model = read_cpu_model(*deps_.files);
+    join.data_threads = data_threads_;
+    join.free_memory_bytes = static_cast<double>(read_free_memory(*deps_.files)) / sharers();
+    join.decoded_bytes = static_cast<double>(replica_->decoded_bytes());
     join.version = EVENKEEL_VERSION;
     return join;
   }
@@ -414,8 +423,9 @@ class Worker {
     }
     contract::Ready ready;
     if (membership.preflight && membership.ranks.size() > 1) {
-      EVENKEEL_ASSIGN(ready.preflight, look_before_the_first_step());
+      EVENKEEL_ASSIGN(preflight_, look_before_the_first_step());
     }
+    ready.preflight = preflight_;  // a coordinator that took over has not seen it
     ready.parameter_hash = replica_->parameter_hash();
     ready.restore_seconds = base::seconds(base::real_clock().now() - begin);
     EVENKEEL_TRY(client_->send_ready(ready));
@@ -535,16 +545,28 @@ class Worker {
                                       {"source", throttling->source}});
   }
 
+  // On the client's thread; `throttled_at_start_` was read before there was one.
+  void count_quota_periods(contract::Heartbeat& beat) const {
+    const auto throttling = read_cpu_throttling(*deps_.files);
+    if (!throttling || !throttled_at_start_) return;
+    beat.quota_periods = static_cast<std::int64_t>(throttling->periods - throttled_at_start_->periods);
+    beat.throttled_periods = static_cast<std::int64_t>(throttling->throttled - throttled_at_start_->throttled);
+  }
+
   static double unix_seconds() { return base::seconds(base::real_clock().wall_now().time_since_epoch()); }
 
   const Settings& settings_;
   const WorkerDependencies& deps_;
   const contract::TrainingJobSpec& spec_;
+  CoreWait core_wait_;  // of the loop's thread
   StepTimer timer_;
   ReplicaMetrics metrics_;
   std::unique_ptr<WorkerServer> server_;
   CpuLimit cpu_;
+  std::optional<CpuThrottling> throttled_at_start_;
   ThreadChoice threads_;
+  int data_threads_ = 1;
+  std::optional<contract::Preflight> preflight_;  // that this process took part in
   CheckpointSearch found_;
   std::unique_ptr<Replica> replica_;
   std::optional<base::Listener> listener_;
