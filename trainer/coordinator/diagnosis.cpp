@@ -119,6 +119,7 @@ void judge(const Case& c, Findings& found) {
   found.fired.push_back(first);
   if (all[1].share < least) return;
   const Fired second = name_of(all[1], c);
+  if (second.verdict == first.verdict) return;  // two losses of one cause
   diagnosis.message += "; also " + second.verdict + ": " + second.sentence;
   found.fired.push_back(second);
 }

@@ -120,6 +120,10 @@ TEST(Diagnosis, waiting_for_a_throttled_rank_in_the_reduction_is_no_network) {
   EXPECT_EQ(found.diagnosis.message.rfind("rank 2, stopped by its CPU limit of 0.50 cores in 97% of the periods", 0),
             0u)
       << found.diagnosis.message;
+  // Its own work is late as well: one cause is named once.
+  found = diagnose(window_of({step({20, 20, 30, 20}, 20)}, 60), input);
+  EXPECT_EQ(found.diagnosis.verdict, "Straggler");
+  EXPECT_EQ(found.diagnosis.message.find("also Straggler"), std::string::npos) << found.diagnosis.message;
   // All of them are stopped: nobody is slower than the others.
   for (RankFacts& rank : input.ranks) rank = {0.5, 1, 0.9, ""};
   found = diagnose(window_of(cycle, 60), input);
