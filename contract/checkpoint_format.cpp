@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json_reader.h"
+#include "contract/pieces.h"
 
 namespace evenkeel::contract {
 
@@ -43,7 +44,7 @@ Json to_json(const CheckpointManifest& m) {
     files.push_back({{"name", file.name}, {"size", file.size}, {"crc32c", file.crc32c}});
   Json parts = Json::array();
   for (const auto& [name, hash] : m.plan_parts) parts.push_back(Json::array({name, hash}));
-  return {{"format", m.format},
+  Json json = {{"format", m.format},
           {"jobUid", m.job_uid},
           {"step", m.step},
           {"epoch", m.epoch},
@@ -58,6 +59,9 @@ Json to_json(const CheckpointManifest& m) {
           {"planHash", m.plan_hash},
           {"planParts", parts},
           {"files", files}};
+  if (!m.owned.empty()) json["owned"] = pieces_json(m.owned);
+  if (!m.poison.empty()) json["poison"] = m.poison;
+  return json;
 }
 
 Result<CheckpointManifest> decode_manifest(const Json& json) {
@@ -71,12 +75,19 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
   m.cursor = r.require("cursor").integer("cursor", 0, 0, kMaxCount);
   m.samples = r.integer("samples", 0, 0, kMaxCount);
   m.optimizer_steps = r.integer("optimizerSteps", m.step, 0, kMaxCount);  // absent in the first checkpoints
-  for (double value : r.numbers("consumed", 65536)) {
-    if (value < 0 || value > static_cast<double>(kMaxCount))
-      r.fail("consumed", "out of range");
-    else
-      m.consumed.push_back(static_cast<std::int64_t>(value));
-  }
+  const auto counts = [&r](std::string_view key) {
+    std::vector<std::int64_t> out;
+    for (double value : r.numbers(key, 65536)) {
+      if (value < 0 || value > static_cast<double>(kMaxCount))
+        r.fail(key, "out of range");
+      else
+        out.push_back(static_cast<std::int64_t>(value));
+    }
+    return out;
+  };
+  m.consumed = counts("consumed");
+  m.owned = read_pieces(r, "owned");
+  m.poison = counts("poison");
   // Seeds use all 64 bits; the reader's integers are signed.
   auto unsigned_at = [&r](std::string_view key) -> std::uint64_t {
     const Json& value = r.any(key);

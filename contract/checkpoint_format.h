@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "contract/job/spec.h"
+#include "contract/messages.h"
 
 namespace evenkeel::contract {
 
@@ -39,6 +40,8 @@ struct CheckpointManifest {
   std::int64_t samples = 0;            // committed since the job began
   std::int64_t optimizer_steps = 0;    // updates of the weights: fewer than steps where steps were skipped
   std::vector<std::int64_t> consumed;  // per rank, since the job began
+  std::vector<Piece> owned = {};         // where ranks own parts of the order: what of `epoch` is left, and whose it is
+  std::vector<std::int64_t> poison = {}; // ids of records that could not be read and are skipped for good
   std::uint64_t seed = 0;
   std::uint64_t shuffle_seed = 0;
   std::uint32_t attempt = 0;

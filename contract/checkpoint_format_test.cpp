@@ -14,6 +14,8 @@ CheckpointManifest full() {
   m.samples = 148;
   m.optimizer_steps = 11;
   m.consumed = {74, 74};
+  m.owned = {{0, 10, 20}, {1, 60, 64}};
+  m.poison = {7, 99};
   m.seed = 18446744073709551615u;
   m.shuffle_seed = 3;
   m.attempt = 4294967295u;
@@ -30,6 +32,8 @@ TEST(CheckpointManifest, comes_back_as_it_was_written) {
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(to_json(*again), json);
   EXPECT_EQ(again->optimizer_steps, 11);
+  EXPECT_EQ(again->owned, full().owned);
+  EXPECT_EQ(again->poison, full().poison);
   EXPECT_EQ(again->seed, 18446744073709551615u);
 }
 

@@ -17,6 +17,7 @@ const LabelInfo kPhase{"phase",
                        {"input_wait", "h2d_copy", "forward", "backward", "collective_wait", "optimizer",
                         "checkpoint", "eval", "other"}};
 const LabelInfo kOp{"op", {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"}};
+const LabelInfo kInputFault{"kind", {"corrupt"}};
 const LabelInfo kSplit{"split", {"train", "eval"}};
 const LabelInfo kJobPhase{
     "phase", {"Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"}};
@@ -69,6 +70,8 @@ void add_replica(std::vector<MetricInfo>& out) {
   add("shards_assigned", MetricType::kGauge,
       "Contiguous ranges of the epoch's order given to this rank in this epoch.");
   add("batch_samples", MetricType::kGauge, "Samples of this rank in the last step.");
+  add("input_errors_total", MetricType::kCounter,
+      "Training records that could not be read and were skipped, once in every epoch.", {kInputFault});
   add("collectives_total", MetricType::kCounter, "Collective operations finished.", {kOp});
   add("collective_seconds_total", MetricType::kCounter, "Wall time inside collective operations.", {kOp});
   add("collective_bytes_total", MetricType::kCounter,

@@ -146,8 +146,12 @@ DatasetSpec decode_dataset(const Json& json) {
                                          Cache{"Disk", CacheMode::kDisk}));
   out.mean = numbers<double>(base::at_path(json, {"image", "mean"}));
   out.stddev = numbers<double>(base::at_path(json, {"image", "std"}));
-  out.sharding = string_at(child(json, "sharding"), "policy") == "Record" ? ShardingPolicy::kRecord
-                                                                          : ShardingPolicy::kAuto;
+  using Policy = std::pair<std::string_view, ShardingPolicy>;
+  out.sharding = one_of(child(json, "sharding"), "policy",
+                        names_of<ShardingPolicy>(Policy{"Auto", ShardingPolicy::kAuto},
+                                                 Policy{"Record", ShardingPolicy::kRecord},
+                                                 Policy{"File", ShardingPolicy::kFile},
+                                                 Policy{"Off", ShardingPolicy::kOff}));
   out.shuffle = bool_at(child(json, "shuffle"), "enabled", true);
   out.shuffle_seed = static_cast<std::uint64_t>(int_at(child(json, "shuffle"), "seed", 42));
   const Json& bad = child(json, "onBadRecord");

@@ -113,10 +113,12 @@ Field dataset_field() {
               image_field(),
               group(
                   "sharding", "How samples are dealt to the ranks.",
-                  {choice("policy", "Record deals single samples; Auto takes the best policy for the format.",
+                  {choice("policy",
+                          "Record deals single samples, File whole files; with Off every rank sees everything, "
+                          "and an epoch is a pass for each rank. Auto takes Record where any record can be read "
+                          "by itself, else File.",
                           {"Auto", "Record", "File", "Off"})
-                       .defaults("Auto")
-                       .only({"Auto", "Record"})}),
+                       .defaults("Auto")}),
               group("shuffle", "Order of the samples.",
                     {boolean("enabled", "Whether every epoch has a new order.").defaults(true),
                      integer("seed",

@@ -114,4 +114,69 @@ printf 'a: [1, 2\n' > "$work/yaml.yaml"; run yaml; bad "broken YAML" 64 "line"
 run nofile; bad "no such manifest" 64 "nofile.yaml"
 manifest "$work/shape.yaml" 1 "$plain" "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 3}]}'; run shape; bad "fewer outputs than classes" 65 "classes"
 manifest "$work/nan.yaml" 2 'steps: 10, batchSize: {global: 64}, optimizer: {type: sgd, learningRate: 1.0e+18}, learningRate: {scaling: None}' "$fashion" '{layers: [{type: flatten}, {type: dense, units: 64}, {type: dense, units: 10}]}' ; run nan; bad "numbers run away" 76 "step"
+
+# 6. Ranks that own files, one of them killed: every sample once; and the same weights where the attempt begins anew with the same ranks.
+"$BUILD_DIR/bin/evenkeel-data" tfrecord --out "$work/records" --train 300 --eval 20 --size 16x16 --files 7 --classes 4 > /dev/null
+# records NAME RANKS POLICY RESTART [DATASET] [TRAINING]
+records() {
+  cat > "$work/$1.yaml" <<YAML
+apiVersion: training.evenkeel.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: t}
+spec:
+  workers: {replicas: $2}
+  model: {layers: [{type: flatten}, {type: dense, units: 4}]}
+  dataset: {format: tfrecord, path: ${5:-$work/records}, image: {size: [16, 16]}, sharding: {policy: "$3"}}
+  training: {${6:-epochs: 40, batchSize: {global: 12\}}, optimizer: {type: sgd, learningRate: 0.01}}
+  checkpoint: {path: /unused, everySteps: 50}
+  restart: {failureDetectionSeconds: 2, $4}
+YAML
+}
+kill_one() { # NAME: starts it, kills a worker after the first checkpoint; exit code in $status
+  timeout 120 "$trainer" local -f "$work/$1.yaml" --checkpoint-dir "$work/$1.ckpt" --report "$work/$1.json" > "$work/$1.log" 2>&1 &
+  local pid=$!
+  for _ in $(seq 400); do ls -d "$work/$1.ckpt"/step-*0 > /dev/null 2>&1 && break; sleep 0.02; done
+  check "$1: a worker to kill" kill -9 "$(pgrep -P "$(pgrep -P $pid)" -f 'evenkeel-trainer worker' | head -1)"
+  wait $pid; status=$?
+}
+records files 3 File 'maxRestarts: 2, scope: Job'; run files
+equal "whole files: exit 0" 0 "$status"
+equal "whole files: every sample once an epoch" 12000 "$(report files '[.job.status.replicas[].consumed] | add')"
+contains "whole files: said in the log" "sharding File: as asked for; 7 files for 3 ranks" "$output"
+records files-attempt 3 File 'maxRestarts: 2, scope: Job'; kill_one files-attempt
+equal "whole files, a killed worker, a new attempt: exit 0" 0 "$status"
+equal "whole files, a new attempt: every sample once" 12000 "$(report files-attempt '[.job.status.replicas[].consumed] | add')"
+check "whole files, a new attempt: the weights of an undisturbed run" cmp "$(weights files)/weights.safetensors" "$(weights files-attempt)/weights.safetensors"
+records files-elastic 3 File 'maxRestarts: 2'; kill_one files-elastic
+equal "whole files, the others go on: exit 0, and the oracle agrees" 0 "$status"
+equal "whole files, the others go on: every sample once" 12000 "$(report files-elastic '[.job.status.replicas[].consumed] | add')"
+records few 8 File 'maxRestarts: 0'; run few
+bad "fewer files than ranks" 64 "7 files and the job 8 ranks"
+cp -r "$work/records" "$work/packed"; gzip "$work"/packed/*train*
+records packed 8 Auto 'maxRestarts: 0' "$work/packed" 'epochs: 2, batchSize: {global: 12}'; run packed
+equal "compressed files, fewer than ranks: exit 0" 0 "$status"
+contains "compressed files: said in the log" "sharding File: files are compressed" "$output"
+equal "compressed files: every sample once an epoch" 600 "$(report packed '[.job.status.replicas[].consumed] | add')"
+records off 2 Off 'maxRestarts: 0' "$work/records" 'epochs: 1, batchSize: {global: 12}'; run off
+equal "every rank sees everything: exit 0" 0 "$status"
+equal "every rank sees everything: so it takes twice the samples" "300 300" "$(report off '[.job.status.replicas[].consumed] | join(" ")')"
+equal "every rank sees everything: the verdict" DuplicateData "$(report off .job.status.diagnosis.verdict)"
+
+# 7. Mistakes on purpose: each is found, and named.
+records mutant 2 Record 'maxRestarts: 0' "$work/records" 'epochs: 2, batchSize: {global: 12}'
+run mutant --inject repeat-record@1
+check "a reader that repeats a record does not end well" test "$status" -ne 0
+contains "a repeated record: the oracle says so" "the sample oracle: epoch 0" "$output"
+run mutant --inject drop-gradient@1
+equal "a rank whose gradients are lost: exit 76" 76 "$status"
+contains "lost gradients: the pre-flight says so" "GradientDiffers" "$output"
+
+# 8. A record that cannot be read: tried, skipped for good, and committed as such.
+cp -r "$work/records" "$work/poison"; first=$(ls "$work"/poison/*train*00000* | head -1); printf '\xff' | dd of="$first" bs=1 seek=100 conv=notrunc status=none
+records poison 3 File 'maxRestarts: 0' "$work/poison" 'epochs: 3, batchSize: {global: 12}'; run poison
+bad "a damaged record" 65 "$(basename "$first"): record 0"
+sed -i 's/sharding:/onBadRecord: {action: Skip, maxSkipped: 1}, sharding:/' "$work/poison.yaml"; run poison
+equal "a damaged record that may be skipped: exit 0" 0 "$status"
+equal "a skipped record is committed: every sample once" 900 "$(report poison '[.job.status.replicas[].consumed] | add')"
+equal "a skipped record is in the checkpoint" "[0]" "$(jq -c .poison "$(weights poison)/manifest.json")"
 finish_tests

@@ -113,6 +113,8 @@ std::string explain_text(const contract::JobReport& report) {
   if (p.samples_per_second) text += ", " + fixed_digits(*p.samples_per_second, 0) + " samples/s";
   text += "\n\n" + waterfall_lines(report) + "\n";
   text += printable(report.diagnosis.verdict) + ": " + printable(report.diagnosis.message) + "\n";
+  if (!report.sharding.empty()) text += "Sharding " + printable(report.sharding) + "\n";
+  if (p.skipped > 0) text += "Skipped " + std::to_string(p.skipped) + " records that cannot be read\n";
   text += balance_line(report.balance) + "\n" + remedy_lines(report.diagnosis.remedies);
   const std::string ranks = rank_lines(report.replicas);
   return ranks.empty() ? text : text + "\n" + ranks;

@@ -161,9 +161,10 @@ CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
                    "Samples that a rank computes at once (default: its share, or what fits into memory)")
       ->check(CLI::Range(1, 1 << 24));
   command->add_option("--inject", options.inject,
-                      "Make ranks slow on purpose, to see what the diagnosis says: compute=SECONDS[@RANK|@rotate] and "
+                      "Make ranks slow or wrong on purpose, to see what the diagnosis and the checks say: compute=SECONDS[@RANK|@rotate] and "
                       "input=SECONDS for each sample, step=SECONDS once a step, network=SECONDS for each reduction, "
-                      "from=STEP for what comes after it; by commas");
+                      "from=STEP for what comes after it; repeat-record[@RANK] reads one record twice, "
+                      "drop-gradient[@RANK] loses a rank's gradients; by commas");
   command->add_option("--checkpoint-dir", options.checkpoint_dir,
                       "Folder for checkpoints, instead of checkpoint.path");
   command

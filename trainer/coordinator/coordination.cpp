@@ -236,6 +236,9 @@ void Coordination::on_commit(int rank, const contract::Commit& commit, double no
 void Coordination::commit_step(const std::vector<std::optional<contract::Commit>>& by_rank, double now) {
   const contract::Commit& any = *by_rank[static_cast<std::size_t>(ledger_->group().front())];
   const contract::StepPlan plan = plans_.at(any.step);
+  for (const auto& commit : by_rank) {
+    if (commit) ledger_->mark_poison(commit->skipped_ids);
+  }
   if (!count_step(plan, &any, now)) return;
   plans_.erase(plan.step);
   measure(plan, by_rank, now);
@@ -269,7 +272,8 @@ bool Coordination::prove(const contract::StepPlan& plan, const contract::Commit*
   oracle_->add(plan.planned(), known != nullptr ? std::optional(known->reduced_ids_hash) : std::nullopt);
   if (ledger_->committed().epoch == plan.epoch) return true;
   const std::int64_t proved = oracle_->epochs_proved();
-  const std::optional<std::string> wrong = oracle_->close(plan.epoch);
+  const std::int64_t passes = ledger_->epoch_samples(plan.epoch) / ledger_->config().train_samples;
+  const std::optional<std::string> wrong = oracle_->close(plan.epoch, passes);
   const bool judged = wrong || oracle_->epochs_proved() > proved;
   run_facts_.end_epoch(ledger_->config().train_samples, judged ? std::optional(!wrong) : std::nullopt);
   if (wrong) fail(-1, code(ExitCode::kInternal), "the sample oracle: " + *wrong, now);

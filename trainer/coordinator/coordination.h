@@ -121,6 +121,10 @@ class Coordination {
     contract::CheckpointPosition position;
   };
   Newest newest_state() const;
+  std::string sharding_text() const;
+  std::string sharding_refusal() const;
+  void tell_sharding() const;
+  void add_sharding_facts(EpochFacts& facts) const;
   bool all_are_here() const;
   bool begins_short(double now) const;
   void begin(double now);

@@ -83,6 +83,7 @@ DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) cons
                               preflight_->step_seconds, BaselineSource::kMeasured};
   }
   input.epoch = run_facts_.epoch();
+  add_sharding_facts(input.epoch);
   input.checks = check_facts();
   JobFacts& job = input.job;
   const bool kept = spec.training.global_batch || spec.training.scaling == contract::Scaling::kStrong;

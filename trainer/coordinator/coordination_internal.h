@@ -4,6 +4,9 @@
 #include <string>
 
 #include "contract/exit_codes.h"
+#include "contract/job/spec.h"
+#include "contract/messages.h"
+#include "trainer/coordinator/ledger.h"
 
 namespace evenkeel::trainer {
 
@@ -19,5 +22,7 @@ constexpr int code(contract::ExitCode exit_code) {
 inline std::string short_hash(const std::string& hash) {
   return hash.substr(0, 12);
 }
+
+Dealing dealing_of(contract::ShardingPolicy policy, const contract::Join& join);
 
 }  // namespace evenkeel::trainer

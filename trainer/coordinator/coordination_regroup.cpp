@@ -159,7 +159,9 @@ void Coordination::catch_up(std::int64_t step, double now) {
     const contract::StepPlan plan = *open;
     const contract::Commit* known = nullptr;
     for (const auto& member : members_) {
-      if (member && member->in_group && member->last && member->last->step == plan.step) known = &*member->last;
+      if (!member || !member->in_group || !member->last || member->last->step != plan.step) continue;
+      known = &*member->last;
+      ledger_->mark_poison(known->skipped_ids);
     }
     if (!count_step(plan, known, now)) return;
   }

@@ -397,5 +397,29 @@ TEST(Regroup, a_reader_that_repeats_a_record_is_caught_at_the_end_of_the_epoch) 
   EXPECT_NE(s.report().message.find("sample oracle"), std::string::npos);
 }
 
+TEST(Regroup, what_a_dead_rank_owned_goes_to_the_others_and_the_first_plan_tells_who_owns_what) {
+  contract::TrainerConfig config = elastic_config(3, 12);
+  config.spec.dataset.sharding = contract::ShardingPolicy::kFile;
+  Story s(config, 90);
+  for (int rank = 0; rank < 3; ++rank) {
+    contract::Join join = test_join(rank, 90);
+    join.file_samples = {30, 30, 30};
+    s.joins(rank, join);
+  }
+  s.all_ready();
+  s.all_commit(1);
+  s.disconnects(1);
+  for (const int rank : {0, 2}) s.pauses(rank, 1);
+  for (const int rank : {0, 2}) s.ready(rank);
+  const contract::StepPlan plan = s.plans.at(2);
+  std::int64_t told = 0;
+  for (const contract::Piece& piece : plan.pieces) {
+    EXPECT_NE(piece.rank, 1);
+    told += piece.samples();
+  }
+  EXPECT_EQ(told, 78) << "all that is not committed";
+  EXPECT_EQ(plan.planned(), 12);
+}
+
 }  // namespace
 }  // namespace evenkeel::trainer

@@ -18,7 +18,7 @@ using contract::MessageType;
 
 // What must be equal on all ranks before any collective.
 auto identity_of(const contract::Join& join) {
-  return std::tie(join.plan_hash, join.byte_order, join.train_samples, join.eval_samples);
+  return std::tie(join.plan_hash, join.byte_order, join.train_samples, join.eval_samples, join.file_samples);
 }
 
 // The first layer or section that differs, by name.
@@ -46,6 +46,12 @@ std::string difference_text(int rank, const contract::Join& mine, const std::str
     return who + "training split has " + std::to_string(mine.train_samples) + " samples" + than +
            std::to_string(other.train_samples) + ". All ranks must read the same data set";
   }
+  if (mine.file_samples != other.file_samples) {
+    return who + "training split has " + std::to_string(mine.file_samples.size()) + " files" + than +
+           std::to_string(other.file_samples.size()) +
+           (mine.file_samples.size() == other.file_samples.size() ? ", but with other numbers of samples" : "") +
+           ". All ranks must read the same data set";
+  }
   return who + "evaluation split has " + std::to_string(mine.eval_samples) + " samples" + than +
          std::to_string(other.eval_samples) + ". All ranks must read the same data set";
 }
@@ -67,6 +73,11 @@ LedgerConfig ledger_config(const contract::TrainerConfig& config, const contract
   ledger.checkpoints = !spec.checkpoint.path.empty();
   ledger.checkpoint_every_steps = spec.checkpoint.every_steps;
   ledger.checkpoint_on_stop = spec.checkpoint.on_suspend;
+  ledger.dealing = dealing_of(spec.dataset.sharding, join);
+  ledger.passes = config.ranks;
+  ledger.file_samples = join.file_samples;
+  ledger.shuffle = spec.dataset.shuffle;
+  ledger.shuffle_seed = spec.dataset.shuffle_seed;
   return ledger;
 }
 
@@ -247,6 +258,8 @@ void Coordination::begin(double now) {
   }
   if (newest.source == contract::StateSource::kCheckpoint) checkpoint_step_ = newest.position.step;
   ledger_ = std::move(ledger).value();
+  const std::string refusal = sharding_refusal();
+  if (!refusal.empty()) return fail(-1, code(ExitCode::kBadConfiguration), refusal, now);
   oracle_.emplace(ledger_->config().train_samples);
   oracle_->begin_at(ledger_->committed().cursor);
   run_facts_ = RunFacts(config_.spec.dataset.shuffle);
@@ -259,6 +272,7 @@ void Coordination::begin(double now) {
   membership.checkpoint_first = takes_over && ledger_->complete() && !config_.spec.checkpoint.path.empty();
   membership.preflight = config_.spec.preflight && !takes_over && !ledger_->complete();
   form(std::move(membership), now);
+  tell_sharding();
 }
 
 }  // namespace evenkeel::trainer

@@ -131,6 +131,7 @@ contract::Progress Coordination::progress(double now) const {
   p.step = at.step;
   p.target_steps = ledger_->target_steps();
   p.samples = ledger_->samples();
+  p.skipped = static_cast<std::int64_t>(ledger_->poison().size());
   double loss = 0, samples = 0;
   for (std::size_t i = recent_.size() - std::min(recent_.size(), kLossSteps); i < recent_.size(); ++i) {
     loss += recent_[i].loss_sum;
@@ -225,6 +226,7 @@ contract::JobReport Coordination::report(double now) const {
   report.history = history_.points();
   report.replicas = replicas(report.progress);
   report.checkpoint_step = checkpoint_step_;
+  report.sharding = sharding_text();
   report.productive_seconds = time_account(now);
   report.failure = failure_;
   report.message = message_;

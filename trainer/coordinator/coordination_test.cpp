@@ -367,5 +367,80 @@ TEST(Coordination, at_the_end_the_report_speaks_of_the_whole_run) {
   EXPECT_EQ(s.report().diagnosis.verdict, "Straggler") << s.report().diagnosis.message;
 }
 
+TEST(Coordination, the_report_says_which_sharding_is_in_force_and_why) {
+  using contract::ShardingPolicy;
+  const auto text_of = [](ShardingPolicy policy, std::vector<std::int64_t> files) {
+    contract::TrainerConfig config = test_config(2, 10);
+    config.spec.dataset.format = "tfrecord";
+    config.spec.dataset.sharding = policy;
+    Story s(config, 100);
+    for (int rank = 0; rank < 2; ++rank) {
+      contract::Join join = test_join(rank, 100);
+      join.file_samples = files;
+      s.joins(rank, join);
+    }
+    s.all_ready();
+    return s.report().stage == JobStage::kFailed ? s.report().message : s.report().sharding;
+  };
+  EXPECT_EQ(text_of(ShardingPolicy::kAuto, {}),
+            "Record: every record of format tfrecord can be read by itself (policy Auto)");
+  EXPECT_EQ(text_of(ShardingPolicy::kAuto, {60, 0, 40}),
+            "File: files are compressed, so a record can only be reached through those before it (policy Auto); 2 "
+            "files for 2 ranks");
+  EXPECT_EQ(text_of(ShardingPolicy::kAuto, {100}),
+            "File: files are compressed, so a record can only be reached through those before it (policy Auto); 1 "
+            "file for 2 ranks, fewer files than ranks: files are cut, and several ranks read the same one");
+  EXPECT_EQ(text_of(ShardingPolicy::kFile, {50, 50}), "File: as asked for; 2 files for 2 ranks");
+  EXPECT_EQ(text_of(ShardingPolicy::kFile, {100}),
+            "dataset.sharding.policy File deals whole files, but the training split has 1 file and the job 2 ranks: "
+            "use policy Auto or Record, more files, or fewer ranks");
+  EXPECT_EQ(text_of(ShardingPolicy::kOff, {}).find("Off: every rank sees everything, so an epoch is 2 times the 100 "),
+            0u);
+}
+
+TEST(Coordination, where_every_rank_sees_everything_the_epoch_is_longer_and_the_verdict_says_so) {
+  contract::TrainerConfig config = test_config(2, 10);
+  config.spec.dataset.sharding = contract::ShardingPolicy::kOff;
+  Story s(config, 20);
+  s.starts();
+  EXPECT_EQ(s.membership(0).target_steps, 4);
+  // The ids of both passes together: each twice.
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    s.now += 0.1;
+    const contract::StepPlan plan = s.plans.at(step);
+    EXPECT_FALSE(plan.pieces.empty());
+    for (int rank = 0; rank < 2; ++rank) {
+      contract::Commit commit = test_commit(plan, rank);
+      commit.reduced_ids_hash = 0;
+      for (std::int64_t at = plan.cuts.front(); at < plan.cuts.back(); ++at)
+        commit.reduced_ids_hash += base::mix64(static_cast<std::uint64_t>(at % 20));
+      s.says(rank, MessageType::kCommit, commit);
+      if (plan.evaluate_after)
+        s.says(rank, MessageType::kEvaluated, contract::Evaluated{step, plan.epoch, 5.0, 9, 10, 0.1});
+    }
+  }
+  EXPECT_EQ(s.report().stage, JobStage::kCompleted) << s.report().message;
+  EXPECT_EQ(s.report().progress.samples, 40);
+  EXPECT_EQ(s.report().replicas[0].consumed, 20);
+  EXPECT_EQ(s.report().diagnosis.verdict, "DuplicateData");
+}
+
+TEST(Coordination, skipped_records_are_counted_once_and_come_back_with_a_checkpoint) {
+  Story s(test_config(2, 10), 100);
+  for (int rank = 0; rank < 2; ++rank) {
+    contract::Join join = test_join(rank, 100);
+    join.checkpoint = {5, 0, 50, "", {25, 25}, {}, {}, {7}};
+    s.joins(rank, join);
+  }
+  s.all_ready();
+  EXPECT_EQ(s.report().progress.skipped, 1);
+  for (int rank = 0; rank < 2; ++rank) {
+    contract::Commit commit = test_commit(s.plans.at(6), rank);
+    commit.skipped_ids = {rank == 0 ? 7 : 8};
+    s.says(rank, MessageType::kCommit, commit);
+  }
+  EXPECT_EQ(s.report().progress.skipped, 2);
+}
+
 }  // namespace
 }  // namespace evenkeel::trainer

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <string>
+#include <utility>
 
+#include "contract/file_layout.h"
 #include "trainer/coordinator/shares.h"
 
 namespace evenkeel::trainer {
@@ -36,6 +39,12 @@ base::Result<Ledger> Ledger::make(LedgerConfig config) {
   if (config.epochs.has_value() == config.steps.has_value()) {
     return invalid("exactly one of training.epochs and training.steps is needed");
   }
+  if (config.passes < 1) return invalid("an epoch of " + std::to_string(config.passes) + " passes cannot be");
+  if (config.dealing == Dealing::kFile &&
+      std::accumulate(config.file_samples.begin(), config.file_samples.end(), std::int64_t{0}) !=
+          config.train_samples)
+    return invalid("the files of the training split do not hold its " + std::to_string(config.train_samples) +
+                   " samples");
   return Ledger(std::move(config));
 }
 
@@ -55,13 +64,16 @@ base::Status Ledger::restore(const contract::CheckpointPosition& position) {
                  "the checkpoint's ledger does not fit this job: " + std::move(what)};
   };
   if (position.step < 0 || position.epoch < 0) return corrupt("step or epoch is negative");
-  if (position.cursor < 0 || position.cursor > config_.train_samples) {
+  EVENKEEL_TRY(restore_ranges(position));
+  if (position.cursor < 0 || position.cursor > epoch_samples(position.epoch)) {
     return corrupt("cursor " + std::to_string(position.cursor) + " is outside the " +
                    std::to_string(config_.train_samples) + " training samples; was the data set replaced?");
   }
   if (std::any_of(position.consumed.begin(), position.consumed.end(), [](auto n) { return n < 0; })) {
     return corrupt("a rank's count of consumed samples is negative");
   }
+  poison_.clear();
+  mark_poison(position.poison);
   committed_ = LedgerPosition{position.step, position.epoch, position.cursor};
   normalise(committed_);
   planned_ = committed_;
@@ -73,9 +85,76 @@ base::Status Ledger::restore(const contract::CheckpointPosition& position) {
   return {};
 }
 
+// The ranges must be what is left of the epoch, each position once. Who was there before is whoever has done or owns
+// something: anybody else who comes is new.
+base::Status Ledger::restore_ranges(const contract::CheckpointPosition& position) {
+  const auto corrupt = [](std::string what) {
+    return Error{ErrorCode::kCorruptData,
+                 "the checkpoint's ledger does not fit this job: " + std::move(what)};
+  };
+  restored_epoch_ = -1;
+  before_.reset();
+  owned_ = planned_owned_ = LedgerRanges(position.owned);
+  tell_all_ = true;
+  const std::int64_t left = owned_.samples(), total = position.cursor + left;
+  if (config_.dealing == Dealing::kRecord)
+    return left == 0 ? base::Status() : corrupt("its ranks owned parts of the order: dataset.sharding was another");
+  if (left == 0 && position.cursor > 0 && position.cursor != epoch_samples(position.epoch))
+    return corrupt("it does not say which samples are committed: dataset.sharding was another");
+  if (left == 0) return {};
+  const bool whole = config_.dealing == Dealing::kFile ? total == config_.train_samples
+                                                       : total % config_.train_samples == 0;
+  std::vector<contract::Piece> pieces = position.owned;
+  std::sort(pieces.begin(), pieces.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  bool apart = pieces.front().begin >= 0 && pieces.back().end <= total;
+  for (std::size_t i = 1; i < pieces.size(); ++i) apart = apart && pieces[i].begin >= pieces[i - 1].end;
+  if (!whole || !apart)
+    return corrupt(std::to_string(position.cursor) + " committed and " + std::to_string(left) +
+                   " other samples are not the " + std::to_string(config_.train_samples) +
+                   " of the training split; was the data set replaced?");
+  restored_epoch_ = position.epoch;
+  restored_epoch_samples_ = total;
+  std::set<int> known;
+  for (const contract::Piece& piece : position.owned) known.insert(piece.rank);
+  for (std::size_t rank = 0; rank < position.consumed.size(); ++rank) {
+    if (position.consumed[rank] > 0) known.insert(static_cast<int>(rank));
+  }
+  before_.emplace(known.begin(), known.end());
+  return {};
+}
+
+std::int64_t Ledger::epoch_samples(std::int64_t epoch) const {
+  if (epoch == restored_epoch_) return restored_epoch_samples_;
+  return config_.train_samples * (config_.dealing == Dealing::kPasses ? config_.passes : 1);
+}
+
+void Ledger::mark_poison(const std::vector<std::int64_t>& ids) {
+  for (const std::int64_t id : ids) {
+    if (id >= 0 && id < config_.train_samples) poison_.insert(id);
+  }
+}
+
+// A whole epoch. Files go to whoever would be done with them first; a pass is as long as any other.
+LedgerRanges Ledger::deal(std::int64_t epoch) const {
+  std::vector<LedgerRanges::Span> spans;
+  LedgerRanges ranges;
+  if (config_.dealing == Dealing::kPasses) {
+    for (std::int64_t pass = 0; pass < config_.passes; ++pass)
+      spans.push_back({pass * config_.train_samples, (pass + 1) * config_.train_samples});
+    ranges.deal(std::move(spans), group_, {}, true);
+  } else if (config_.dealing == Dealing::kFile) {
+    const contract::FileLayout layout = contract::file_layout(
+        config_.file_samples, config_.shuffle, config_.shuffle_seed, static_cast<std::uint64_t>(epoch));
+    for (std::size_t i = 0; i + 1 < layout.starts.size(); ++i)
+      spans.push_back({layout.starts[i], layout.starts[i + 1]});
+    ranges.deal(std::move(spans), group_, costs_of_the_group(), true);
+  }
+  return ranges;
+}
+
 // A full epoch is the start of the next one.
 void Ledger::normalise(LedgerPosition& position) const {
-  if (position.cursor < config_.train_samples) return;
+  if (position.cursor < epoch_samples(position.epoch)) return;
   position.cursor = 0;
   ++position.epoch;
 }
@@ -86,8 +165,9 @@ std::int64_t Ledger::steps_to_target() const {
   if (config_.steps) return std::max(*config_.steps, committed_.step);
   const std::int64_t epochs_left = *config_.epochs - committed_.epoch;
   if (epochs_left <= 0) return committed_.step;
-  return committed_.step + ceil_div(config_.train_samples - committed_.cursor, config_.global_batch) +
-         (epochs_left - 1) * ceil_div(config_.train_samples, config_.global_batch);
+  return committed_.step +
+         ceil_div(epoch_samples(committed_.epoch) - committed_.cursor, config_.global_batch) +
+         (epochs_left - 1) * ceil_div(epoch_samples(committed_.epoch + 1), config_.global_batch);
 }
 
 bool Ledger::evaluates(std::int64_t step, const LedgerPosition& after) const {
@@ -98,12 +178,18 @@ bool Ledger::evaluates(std::int64_t step, const LedgerPosition& after) const {
 
 std::optional<contract::StepPlan> Ledger::plan_next(const contract::Fence& fence) {
   if (all_issued()) return std::nullopt;
-  const std::int64_t size = std::min(config_.global_batch, config_.train_samples - planned_.cursor);
+  const std::int64_t size =
+      std::min(config_.global_batch, epoch_samples(planned_.epoch) - planned_.cursor);
   contract::StepPlan plan;
   plan.fence = fence;
   plan.step = planned_.step + 1;
   plan.epoch = planned_.epoch;
-  plan.cuts = cuts_of(planned_.cursor, shares(size, planned_.step));
+  const std::vector<std::int64_t> by_rank = shares(size, planned_.step);
+  plan.cuts = cuts_of(planned_.cursor, by_rank);
+  if (config_.dealing != Dealing::kRecord) {
+    if (planned_.cursor == 0) planned_owned_ = deal(planned_.epoch);
+    plan.pieces = planned_owned_.take(by_rank, std::exchange(tell_all_, false) || planned_.cursor == 0);
+  }
   plan.global_batch = config_.global_batch;
   plan.rate_batch = rate_batch(plan.step);
   planned_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
@@ -118,6 +204,7 @@ std::optional<contract::StepPlan> Ledger::plan_next(const contract::Fence& fence
     plan.checkpoint_after = plan.checkpoint_after || (config_.checkpoints && config_.checkpoint_on_stop);
   }
   open_.push_back(plan);
+  open_owned_.push_back(planned_owned_);
   return plan;
 }
 
@@ -132,6 +219,8 @@ base::Status Ledger::commit(std::int64_t step) {
   committed_ = LedgerPosition{plan.step, plan.epoch, plan.cuts.back()};
   normalise(committed_);
   open_.pop_front();
+  owned_ = std::move(open_owned_.front());
+  open_owned_.pop_front();
   if (committed_.epoch != epoch_before) count_shards();
   return {};
 }
@@ -141,9 +230,17 @@ std::int64_t Ledger::samples() const {
 }
 
 void Ledger::regroup(std::vector<int> ranks) {
+  const std::vector<int> before = before_ ? *std::exchange(before_, std::nullopt) : group_;
+  std::vector<int> newcomers;
+  std::set_difference(ranks.begin(), ranks.end(), before.begin(), before.end(), std::back_inserter(newcomers));
   group_ = std::move(ranks);
   open_.clear();
+  open_owned_.clear();
   planned_ = committed_;
+  owned_.regroup(group_, newcomers,
+                 config_.dealing == Dealing::kFile ? costs_of_the_group() : LedgerRanges::Costs());
+  planned_owned_ = owned_;
+  tell_all_ = true;
   stopped_ = false;
   count_shards();
 }
@@ -202,8 +299,9 @@ void Ledger::count_shards() {
   const std::int64_t steps_before =
       committed_.cursor / config_.global_batch;  // exact unless the batch was changed
   std::int64_t step = std::max<std::int64_t>(0, committed_.step - steps_before);
-  for (std::int64_t at = 0; at < config_.train_samples; at += config_.global_batch, ++step) {
-    const auto by_rank = shares(std::min(config_.global_batch, config_.train_samples - at), step);
+  const std::int64_t samples = epoch_samples(committed_.epoch);
+  for (std::int64_t at = 0; at < samples; at += config_.global_batch, ++step) {
+    const auto by_rank = shares(std::min(config_.global_batch, samples - at), step);
     for (std::size_t r = 0; r < by_rank.size(); ++r) shard_samples_[r] += by_rank[r];
   }
 }

@@ -7,13 +7,22 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
 #include "contract/messages.h"
+#include "trainer/coordinator/ledger_ranges.h"
 #include "trainer/coordinator/shares.h"
 
 namespace evenkeel::trainer {
+
+// How the samples of an epoch come to the ranks (training-semantics 6).
+enum class Dealing {
+  kRecord,  // a step's samples are consecutive positions of one order, cut into shares
+  kFile,    // ranks own files: the order keeps each file together, and a rank takes its share from its own
+  kPasses,  // every rank sees everything: an epoch is `passes` times the data set, and a rank owns a pass
+};
 
 struct LedgerConfig {
   std::int64_t train_samples = 0;  // D
@@ -27,6 +36,11 @@ struct LedgerConfig {
   bool checkpoints = false;         // a checkpoint path is set
   std::int64_t checkpoint_every_steps = 500;
   bool checkpoint_on_stop = true;
+  Dealing dealing = Dealing::kRecord;
+  std::int64_t passes = 1;                 // kPasses: as many as the job has ranks
+  std::vector<std::int64_t> file_samples;  // kFile: of each file, in the order of the ids
+  bool shuffle = true;                     // kFile: whether files change places from epoch to epoch, and by what
+  std::uint64_t shuffle_seed = 42;
 };
 
 // Steps over which the learning rate follows a change of the global batch (training-semantics 2).
@@ -40,7 +54,8 @@ struct Division {
   ShareLimits limits;
 };
 
-// Everything before it is committed. Invariant: cursor < train_samples: a full epoch is (epoch + 1, 0).
+// Everything before it is committed. Invariant: cursor < samples of the epoch: a full epoch is (epoch + 1, 0). Where
+// ranks own parts of the order, `cursor` samples are committed, and which they are is in the ranges.
 struct LedgerPosition {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
@@ -52,7 +67,8 @@ class Ledger {
   // kInvalidInput: no samples, no ranks, a batch below 1, neither or both of epochs and steps.
   static base::Result<Ledger> make(LedgerConfig config);
 
-  // While no plan is open. kCorruptData when the position cannot be of this data set.
+  // While no plan is open; the group follows with regroup(). kCorruptData when the position cannot be of this data
+  // set, or was written under another way of dealing.
   base::Status restore(const contract::CheckpointPosition& position);
 
   // Commits after which the job is done. Changes with restore() and set_global_batch() alone.
@@ -86,6 +102,15 @@ class Ledger {
   void set_division(Division division) { division_ = std::move(division); count_shards(); }
   const Division& division() const { return division_; }
 
+  // Samples of an epoch: the data set, or as many times as there are passes.
+  std::int64_t epoch_samples(std::int64_t epoch) const;
+  // What is not committed of the present epoch, and whose it is. Empty: nobody owns anything, or nothing is dealt.
+  const LedgerRanges& owned() const { return owned_; }
+
+  // Records that cannot be read: skipped now and, by whoever restores from here, for good.
+  void mark_poison(const std::vector<std::int64_t>& ids);
+  const std::set<std::int64_t>& poison() const { return poison_; }
+
   // Training samples by rank since the job began. May be longer than the group after the job became smaller.
   const std::vector<std::int64_t>& consumed() const { return consumed_; }
   std::int64_t samples() const;  // their sum
@@ -97,6 +122,8 @@ class Ledger {
   explicit Ledger(LedgerConfig config);
   std::int64_t steps_to_target() const;
   void normalise(LedgerPosition& position) const;
+  base::Status restore_ranges(const contract::CheckpointPosition& position);
+  LedgerRanges deal(std::int64_t epoch) const;
   void count_shards();
   std::vector<std::int64_t> even_shares(std::int64_t samples, std::int64_t step) const;
   std::vector<std::optional<double>> costs_of_the_group() const;
@@ -107,6 +134,12 @@ class Ledger {
   LedgerPosition committed_;
   LedgerPosition planned_;
   std::deque<contract::StepPlan> open_;
+  LedgerRanges owned_, planned_owned_;   // as committed_ and planned_
+  std::deque<LedgerRanges> open_owned_;  // what is left after each open plan
+  bool tell_all_ = true;                 // with the next plan: the ranks may not know who owns what
+  std::int64_t restored_epoch_ = -1, restored_epoch_samples_ = 0;
+  std::optional<std::vector<int>> before_;  // who took part before what was restored
+  std::set<std::int64_t> poison_;
   std::vector<std::int64_t> consumed_;
   std::vector<std::int64_t> shard_samples_;
   std::vector<int> group_;

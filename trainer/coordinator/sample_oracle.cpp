@@ -16,16 +16,18 @@ void SampleOracle::add(std::int64_t samples, std::optional<std::uint64_t> ids_ha
   hash_ += ids_hash.value_or(0);  // modulo 2^64
 }
 
-std::optional<std::string> SampleOracle::close(std::int64_t epoch) {
+std::optional<std::string> SampleOracle::close(std::int64_t epoch, std::int64_t passes) {
   std::optional<std::string> wrong;
   const std::string which = "epoch " + std::to_string(epoch) + ": ";
-  if (seen_ != samples_) {
+  if (seen_ != samples_ * passes) {
     wrong = which + std::to_string(seen_) + " samples were committed, the training split has " +
-            std::to_string(samples_);
+            std::to_string(samples_) + (passes > 1 ? ", " + std::to_string(passes) + " times" : "");
   } else if (!known_) {
     ++unknown_;
-  } else if (hash_ != expected()) {
-    wrong = which + "the samples that were read are not all samples once: some were read twice, others never";
+  } else if (hash_ != expected() * static_cast<std::uint64_t>(passes)) {
+    wrong = which + "the samples that were read are not all samples " +
+            (passes == 1 ? "once: some were read twice, others never"
+                         : std::to_string(passes) + " times each: some were read more often, others less");
   } else {
     ++proved_;
   }

@@ -49,5 +49,16 @@ TEST(SampleOracle, an_epoch_that_was_not_seen_whole_is_not_judged_and_the_next_o
   EXPECT_TRUE(oracle.close(2));
 }
 
+TEST(SampleOracle, where_every_rank_sees_everything_each_sample_comes_as_often_as_there_are_ranks) {
+  SampleOracle oracle(3);
+  oracle.add(6, hash_of({0, 1, 2, 2, 1, 0}));
+  EXPECT_FALSE(oracle.close(0, 2));
+  oracle.add(6, hash_of({0, 1, 2, 2, 1, 1}));
+  EXPECT_NE(oracle.close(1, 2)->find("2 times each"), std::string::npos);
+  oracle.add(3, hash_of({0, 1, 2}));
+  EXPECT_EQ(oracle.close(2, 2), "epoch 2: 3 samples were committed, the training split has 3, 2 times");
+  EXPECT_EQ(oracle.epochs_proved(), 1);
+}
+
 }  // namespace
 }  // namespace evenkeel::trainer

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <cmath>
 #include <mutex>
 #include <optional>
-#include <unordered_set>
+#include <set>
 
+#include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "trainer/data/crew.h"
 #include "trainer/data/sample_pipeline.h"
 
@@ -80,7 +83,8 @@ struct BatchReader::State {
   std::unique_ptr<SamplePipeline> pipeline;
   std::unique_ptr<Crew> crew;
   mutable std::mutex mutex;
-  std::unordered_set<std::int64_t> bad_ids;  // skipped so far
+  std::set<std::int64_t> bad_ids;  // skipped so far, here or by another rank
+  std::atomic<bool> any_bad{false};
 
   std::size_t features() const {
     std::size_t product = 1;
@@ -88,12 +92,36 @@ struct BatchReader::State {
     return product;
   }
 
+  bool is_marked(std::int64_t id) const {
+    if (!any_bad.load(std::memory_order_relaxed)) return false;
+    const std::lock_guard lock(mutex);
+    return bad_ids.count(id) != 0;
+  }
+
+  // The pixels of a record, as often tried as it takes. A storage that answers for the file but not for the record
+  // has lost the record, not the file.
+  Result<SampleTaken> make(std::int64_t id, std::uint64_t epoch, std::span<std::uint8_t> bytes) const {
+    if (is_marked(id))
+      return Error{ErrorCode::kCorruptData, split->where(id) + ": could not be read before, and is not tried again"};
+    Result<SampleTaken> taken = pipeline->make(id, epoch, bytes);
+    const bool hopeless = split->known_bad().count(id) != 0;
+    for (int tries = 1; !taken.ok() && !hopeless && tries < kReadTries; ++tries) {
+      // A damaged record is damaged at once; a storage that is busy may need a moment.
+      if (taken.error().code != ErrorCode::kCorruptData)
+        base::real_clock().sleep_for(std::chrono::milliseconds(20 * tries * tries));
+      taken = pipeline->make(id, epoch, bytes);
+    }
+    if (taken.ok() || taken.error().code == ErrorCode::kCorruptData || !split->storage_answers(id)) return taken;
+    return Error{ErrorCode::kCorruptData, taken.error().message + ": tried " + std::to_string(kReadTries) +
+                                              " times; the rest of the file can be read"};
+  }
+
   // One record into its place; the values that the caller must judge in the order of positions.
   Result<SampleTaken> fill(std::int64_t id, std::uint64_t epoch, float* out) const {
     thread_local std::vector<std::uint8_t> bytes;
     const std::size_t count = features();
     bytes.resize(count);
-    Result<SampleTaken> taken = pipeline->make(id, epoch, bytes);
+    Result<SampleTaken> taken = make(id, epoch, bytes);
     if (!taken.ok()) {
       std::fill_n(out, count, 0.0F);
       return taken;
@@ -113,9 +141,15 @@ struct BatchReader::State {
   Status skip(std::int64_t id, const Error& error) {
     if (error.code != ErrorCode::kCorruptData || action == contract::BadRecordAction::kFail) return error;
     const std::lock_guard lock(mutex);
-    bad_ids.insert(id);
+    const bool is_new = bad_ids.insert(id).second;
+    any_bad = true;
     const auto count = static_cast<std::int64_t>(bad_ids.size());
-    if (count <= max_skipped) return {};
+    if (count <= max_skipped) {
+      if (is_new)
+        base::log_warning("a record is skipped from now on",
+                          {{"reason", error.message}, {"skipped", count}, {"maxSkipped", max_skipped}});
+      return {};
+    }
     return Error{ErrorCode::kCorruptData, error.message + ": " + std::to_string(count) +
                                               " bad records, more than dataset.onBadRecord.maxSkipped = " +
                                               std::to_string(max_skipped)};
@@ -147,22 +181,32 @@ Result<BatchReader> BatchReader::make(const Split& split, const contract::Datase
 
 Result<BatchTaken> BatchReader::read(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
                                      std::int64_t end, HostBatch& batch) const {
-  batch.clear();
-  return append(order, epoch, begin, end, batch);
+  return read(order, epoch, PositionRanges{{begin, end}}, batch);
 }
 
-Result<BatchTaken> BatchReader::append(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
-                                       std::int64_t end, HostBatch& batch) const {
-  assert(0 <= begin && begin <= end && end <= state_->split->info().samples);
+Result<BatchTaken> BatchReader::read(const EpochOrder& order, std::uint64_t epoch, const PositionRanges& ranges,
+                                     HostBatch& batch) const {
+  batch.clear();
+  return append(order, epoch, ranges, batch);
+}
+
+Result<BatchTaken> BatchReader::append(const EpochOrder& order, std::uint64_t epoch, const PositionRanges& ranges,
+                                       HostBatch& batch) const {
   const std::size_t features = state_->features();
-  const auto count = static_cast<std::size_t>(end - begin);
+  std::vector<std::uint64_t> positions;
+  for (const PositionRange& range : ranges) {
+    assert(0 <= range.begin && range.begin <= range.end);
+    assert(order.endless() || range.end <= static_cast<std::int64_t>(order.samples()));
+    for (std::int64_t at = range.begin; at < range.end; ++at) positions.push_back(static_cast<std::uint64_t>(at));
+  }
+  const std::size_t count = positions.size();
   const std::size_t first = batch.labels.size();
   batch.features.resize((first + count) * features);
   batch.labels.resize(first + count);
   batch.ids.resize(first + count);
   std::vector<std::optional<Result<SampleTaken>>> results(count);
   state_->crew->run(count, [&](std::size_t i) {
-    const auto id = static_cast<std::int64_t>(order.id_at(static_cast<std::uint64_t>(begin) + i));
+    const auto id = static_cast<std::int64_t>(order.id_at(positions[i]));
     batch.ids[first + i] = id;
     results[i].emplace(state_->fill(id, epoch, batch.features.data() + (first + i) * features));
   });
@@ -180,6 +224,7 @@ Result<BatchTaken> BatchReader::append(const EpochOrder& order, std::uint64_t ep
     }
     batch.labels[first + i] = result.ok() ? result->label : kSkippedLabel;
     ++(result.ok() ? taken.consumed : taken.skipped);
+    if (!result.ok()) taken.skipped_ids.push_back(id);
     taken.id_hash += base::mix64(static_cast<std::uint64_t>(id));
     taken.bytes_read += result.ok() ? result->stored_bytes : 0;
   }
@@ -188,6 +233,17 @@ Result<BatchTaken> BatchReader::append(const EpochOrder& order, std::uint64_t ep
 
 const Split& BatchReader::split() const {
   return *state_->split;
+}
+
+void BatchReader::skip_from_now_on(const std::vector<std::int64_t>& ids) const {
+  const std::lock_guard lock(state_->mutex);
+  state_->bad_ids.insert(ids.begin(), ids.end());
+  state_->any_bad = !state_->bad_ids.empty();
+}
+
+std::vector<std::int64_t> BatchReader::skipped_ids() const {
+  const std::lock_guard lock(state_->mutex);
+  return {state_->bad_ids.begin(), state_->bad_ids.end()};
 }
 
 std::int64_t BatchReader::distinct_skipped() const {

@@ -35,7 +35,11 @@ struct BatchTaken {
   std::int64_t skipped = 0;      // consumed + skipped = end - begin
   std::uint64_t id_hash = 0;     // sum of base::mix64(id) over all ids read, modulo 2^64: free of any order
   std::uint64_t bytes_read = 0;  // as the records are stored, whether they came from a cache or not
+  std::vector<std::int64_t> skipped_ids = {};  // in the order of positions
 };
+
+// A bad record may be a storage that hiccups: it is read so often before it is given up.
+inline constexpr int kReadTries = 3;
 
 struct ReaderOptions {
   int threads = 1;         // that decode the records of one batch, the calling one included
@@ -58,19 +62,27 @@ class BatchReader {
   ~BatchReader();
 
   // Fills `batch` with positions [begin, end). begin == end gives an empty batch. The same bytes for any
-  // number of threads. REQUIRES: begin <= end <= samples.
-  // kCorruptData: the first bad record, where the policy is Fail; with Skip, one that is not among the
-  // max_skipped different ids that this reader may skip in its life. Storage errors as they come. After an
-  // error the batch is empty.
+  // number of threads. REQUIRES: begin <= end <= samples of the order.
+  // A record that fails is tried kReadTries times in all. kCorruptData: the first one that is bad, where the
+  // policy is Fail; with Skip, one that is not among the max_skipped different ids that this reader may skip in
+  // its life. Storage errors as they come, unless the rest of the file can be read: then the record is bad. After
+  // an error the batch is empty.
   base::Result<BatchTaken> read(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
                                 std::int64_t end, HostBatch& batch) const;
-  // As above, appended behind what the batch holds: for shares made of several ranges. After an error the
-  // batch is as it was.
-  base::Result<BatchTaken> append(const EpochOrder& order, std::uint64_t epoch, std::int64_t begin,
-                                  std::int64_t end, HostBatch& batch) const;
+  // The same for several ranges, one behind the other.
+  base::Result<BatchTaken> read(const EpochOrder& order, std::uint64_t epoch, const PositionRanges& ranges,
+                                HostBatch& batch) const;
+  // As above, appended behind what the batch holds. After an error the batch is as it was.
+  base::Result<BatchTaken> append(const EpochOrder& order, std::uint64_t epoch, const PositionRanges& ranges,
+                                  HostBatch& batch) const;
+
+  // Records that another rank, or an earlier run, could not read: skipped without being read again, and counted
+  // among those that may be. Those that this reader skips it remembers by itself.
+  void skip_from_now_on(const std::vector<std::int64_t>& ids) const;
+  // All of them so far, ascending.
+  std::vector<std::int64_t> skipped_ids() const;
 
   const Split& split() const;
-  // Different records that were skipped so far.
   std::int64_t distinct_skipped() const;
   std::uint64_t cached_bytes() const;
 

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/files_fake.h"
 #include "base/hash.h"
 #include "trainer/data/augment.h"
 #include "trainer/data/open_dataset.h"
 #include "trainer/data/resident_split.h"
+#include "trainer/data/stand_in.h"
 #include "trainer/data/test_pictures.h"
 #include "trainer/data/tfrecord.h"
 
@@ -142,7 +144,7 @@ TEST(BatchReader, skipped_records_keep_their_place_with_zeros_and_are_counted_ap
   const BatchReader reader = reader_of(split, spec);
   HostBatch batch;
   ASSERT_TRUE(reader.read(file_order(10), 0, 3, 6, batch).ok());
-  const auto second = reader.append(file_order(10), 0, 8, 10, batch);
+  const auto second = reader.append(file_order(10), 0, {{8, 10}}, batch);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->consumed, 2);
   EXPECT_EQ(batch.labels, (std::vector<std::int32_t>{0, kSkippedLabel, 2, 2, 0}));
@@ -165,7 +167,7 @@ TEST(BatchReader, the_limit_counts_different_records_not_discoveries) {
     EXPECT_EQ(taken->skipped, 2);  // every epoch meets them again
   }
   EXPECT_EQ(reader.distinct_skipped(), 2);
-  const auto third = reader.append(file_order(10), 3, 6, 7, batch);
+  const auto third = reader.append(file_order(10), 3, {{6, 7}}, batch);
   ASSERT_FALSE(third.ok());
   EXPECT_EQ(third.error().code, ErrorCode::kCorruptData);
   EXPECT_NE(third.error().message.find("record 6: bad: 3 bad records, more than"), std::string::npos)
@@ -304,6 +306,115 @@ TEST_F(Photographs, a_disk_cache_without_a_folder_is_no_cache_and_no_error) {
   HostBatch batch;
   ASSERT_TRUE(reader.read(file_order(12), 0, 0, 12, batch).ok());
   EXPECT_EQ(reader.cached_bytes(), 0u);
+}
+
+// Fails as it is told, and counts how often each record is asked for.
+class MoodySplit : public Split {
+ public:
+  explicit MoodySplit(std::int64_t samples) {
+    form_ = RecordForm::kPixels;
+    stored_shape_ = {1, 1, 1};
+    info_ = {"train", samples, {1, 1, 1}, 10};
+  }
+  std::uint64_t resident_bytes() const override { return 0; }
+  std::string where(std::int64_t id) const override { return "file: record " + std::to_string(id); }
+  bool storage_answers(std::int64_t) const override { return answers; }
+  base::Result<StoredRecord> read(std::int64_t id) const override {
+    const int times = ++reads[id];
+    const auto mood = moods.find(id);
+    if (mood != moods.end() && times <= mood->second.first)
+      return base::Error{mood->second.second, where(id) + ": no"};
+    StoredRecord record;
+    record.label = static_cast<std::int32_t>(id % 10);
+    record.borrow({&pixel_, 1});
+    return record;
+  }
+
+  mutable std::map<std::int64_t, int> reads;
+  std::map<std::int64_t, std::pair<int, ErrorCode>> moods;  // id -> how often it fails, and how
+  bool answers = true;
+
+ private:
+  std::uint8_t pixel_ = 200;
+};
+
+contract::DatasetSpec skip(std::int64_t most) {
+  contract::DatasetSpec spec;
+  spec.bad_record_action = contract::BadRecordAction::kSkip;
+  spec.max_skipped = most;
+  return spec;
+}
+
+TEST(BatchReader, a_record_is_tried_three_times_before_it_is_given_up) {
+  MoodySplit split(4);
+  split.moods = {{0, {2, ErrorCode::kCorruptData}}, {1, {2, ErrorCode::kIo}}, {2, {100, ErrorCode::kIo}}};
+  const BatchReader reader = reader_of(split, skip(1));
+  HostBatch batch;
+  const auto taken = reader.read(file_order(4), 0, 0, 4, batch);
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  EXPECT_EQ(taken->consumed, 3);
+  EXPECT_EQ(taken->skipped_ids, (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(split.reads, (std::map<std::int64_t, int>{{0, 3}, {1, 3}, {2, 3}, {3, 1}}));
+  EXPECT_EQ(batch.labels, (std::vector<std::int32_t>{0, 1, kSkippedLabel, 3}));
+}
+
+TEST(BatchReader, a_record_that_was_given_up_is_not_read_again) {
+  MoodySplit split(4);
+  split.moods = {{2, {3, ErrorCode::kCorruptData}}};  // well after that: it is not looked at
+  const BatchReader reader = reader_of(split, skip(2));
+  HostBatch batch;
+  for (const std::uint64_t epoch : {0u, 1u, 2u}) {
+    const auto taken = reader.read(file_order(4), epoch, 0, 4, batch);
+    ASSERT_TRUE(taken.ok());
+    EXPECT_EQ(taken->skipped, 1);
+  }
+  EXPECT_EQ(split.reads.at(2), 3);
+  // What another rank could not read counts, and is not tried here.
+  reader.skip_from_now_on({3});
+  EXPECT_EQ(reader.read(file_order(4), 3, 0, 4, batch)->skipped_ids, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(split.reads.at(3), 3);
+  EXPECT_EQ(reader.skipped_ids(), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(BatchReader, the_record_is_at_fault_where_its_file_answers_and_the_storage_where_it_does_not) {
+  MoodySplit split(2);
+  split.moods = {{1, {100, ErrorCode::kIo}}};
+  HostBatch batch;
+  const auto record = reader_of(split).read(file_order(2), 0, 0, 2, batch);
+  ASSERT_FALSE(record.ok());
+  EXPECT_EQ(record.error().code, ErrorCode::kCorruptData);
+  EXPECT_NE(record.error().message.find("file: record 1: no: tried 3 times"), std::string::npos);
+  split.answers = false;
+  EXPECT_EQ(reader_of(split, skip(5)).read(file_order(2), 0, 0, 2, batch).error().code, ErrorCode::kIo);
+}
+
+TEST(BatchReader, ranges_are_read_one_behind_the_other) {
+  const ResidentSplit split(tiny(20), {});
+  HostBatch batch;
+  const auto taken = reader_of(split).read(file_order(20), 0, {{3, 5}, {17, 18}, {0, 0}, {9, 10}}, batch);
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ(batch.ids, (std::vector<std::int64_t>{3, 4, 17, 9}));
+  EXPECT_EQ(taken->consumed, 4);
+}
+
+TEST(StandIn, a_skipped_record_shows_the_next_sample_of_its_group_and_nothing_else_changes) {
+  HostBatch batch;
+  batch.labels = {kSkippedLabel, 1, 2, kSkippedLabel, kSkippedLabel, kSkippedLabel, 6};
+  batch.features = {0, 0, 1, 1, 2, 2, 0, 0, 0, 0, 0, 0, 6, 6};
+  batch.ids = {10, 11, 12, 13, 14, 15, 16};
+  HostBatch whole = batch;
+  stand_in_for_skipped(batch, 2);
+  // Groups 0-1, 2-3, 4-5 (nobody is left: the next of the batch), 6.
+  EXPECT_EQ(batch.features, (std::vector<float>{1, 1, 1, 1, 2, 2, 2, 2, 6, 6, 6, 6, 6, 6}));
+  EXPECT_EQ(batch.labels, whole.labels);
+  EXPECT_EQ(batch.ids, whole.ids);
+  stand_in_for_skipped(whole, 0);
+  EXPECT_EQ(whole.features, (std::vector<float>{1, 1, 1, 1, 2, 2, 6, 6, 6, 6, 6, 6, 6, 6}));
+  HostBatch nothing;
+  nothing.labels = {kSkippedLabel};
+  nothing.features = {0, 0};
+  stand_in_for_skipped(nothing, 4);
+  EXPECT_EQ(nothing.features, (std::vector<float>{0, 0}));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ const Table kCifar = {
 };
 const Table kTfrecord = {
     {"compressed",
-     "/train.tfrecord.gz is compressed, and its records cannot be reached one by one: decompress it (JPEG "
+     "/train.tfrecord.zst is compressed in a way that is not read here: use gzip, or decompress it (JPEG "
      "records hardly shrink)"},
     {"cut-in-data",
      "/train.tfrecord: record 1, byte offset 188: truncated: the record announces 172 bytes, but the file "

@@ -17,6 +17,9 @@ class FileWindow {
   FileWindow(base::Files& files, std::string path, std::uint64_t size)
       : files_(&files), path_(std::move(path)), size_(size) {}
 
+  // Of a file whose whole content is in memory already.
+  explicit FileWindow(std::string content) : files_(nullptr), size_(content.size()), buffer_(std::move(content)) {}
+
   // `count` bytes at `offset`; what is read with them on the way comes from the buffer later. Valid until the
   // next call. REQUIRES: offset + count <= size.
   base::Result<std::string_view> view(std::uint64_t offset, std::size_t count);

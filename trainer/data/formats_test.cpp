@@ -194,7 +194,9 @@ TEST_F(Folder, a_failing_disk_is_no_bad_record) {
   spec_.max_skipped = 5;
   const auto pair = open_dataset(files_, spec_, 0);
   const auto reader = BatchReader::make(*pair->train, spec_, {});
-  files_.fail_call(1, {ErrorCode::kIo, "Input/output error"});
+  files_.fail_call(1, {ErrorCode::kIo, "Input/output error"});  // a hiccup: it is read again
+  EXPECT_TRUE(reader->read(EpochOrder(1, Shuffle::kOff, 0, 0), 0, 0, 1, batch_).ok());
+  files_.crash();
   const auto taken = reader->read(EpochOrder(1, Shuffle::kOff, 0, 0), 0, 0, 1, batch_);
   ASSERT_FALSE(taken.ok());
   EXPECT_EQ(taken.error().code, ErrorCode::kIo);

@@ -63,6 +63,19 @@ std::string IndexedSplit::where(std::int64_t id) const {
          std::to_string(place.offset);
 }
 
+std::vector<std::int64_t> IndexedSplit::file_samples() const {
+  std::vector<std::int64_t> samples;
+  for (std::size_t file = 0; file < first_.size(); ++file) {
+    const std::int64_t end = file + 1 < first_.size() ? first_[file + 1] : static_cast<std::int64_t>(records_.size());
+    samples.push_back(end - first_[file]);
+  }
+  return samples;
+}
+
+bool IndexedSplit::storage_answers(std::int64_t id) const {
+  return files_->read_range(paths_[records_[static_cast<std::size_t>(id)].file], 0, 1).ok();
+}
+
 void IndexedSplit::add_file(std::string path) {
   paths_.push_back(std::move(path));
   first_.push_back(static_cast<std::int64_t>(records_.size()));

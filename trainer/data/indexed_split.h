@@ -25,6 +25,8 @@ class IndexedSplit : public Split {
  public:
   std::uint64_t resident_bytes() const override;
   std::string where(std::int64_t id) const override;
+  std::vector<std::int64_t> file_samples() const override;
+  bool storage_answers(std::int64_t id) const override;
 
  protected:
   IndexedSplit(base::Files& files, std::string name, const std::vector<int>& image_size, int num_classes);

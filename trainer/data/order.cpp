@@ -1,49 +1,61 @@
 #include "trainer/data/order.h"
 
+#include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "base/hash.h"
 
 namespace evenkeel::trainer {
 namespace {
 
-// The smallest half width whose square covers every sample, at least one bit.
-int half_bits_for(std::uint64_t samples) {
-  int bits = 1;
-  while (bits < 32 && (std::uint64_t{1} << (2 * bits)) < samples) ++bits;
-  return bits;
+// For the n-th part of an order: a file, or a pass.
+std::uint64_t part_key(std::uint64_t key, std::uint64_t n) {
+  return base::mix64(key ^ base::mix64(n));
 }
 
 }  // namespace
 
 EpochOrder::EpochOrder(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, std::uint64_t epoch)
-    : samples_(samples), shuffle_(shuffle), half_bits_(half_bits_for(samples)) {
-  assert(samples >= 1);
-  // Mixed one after the other: seed 1 epoch 2 and seed 2 epoch 1 must not meet.
-  std::uint64_t key = base::mix64(base::mix64(seed) + epoch);
-  for (std::uint64_t& round_key : keys_) round_key = key = base::mix64(key);
+    : samples_(samples), shuffle_(shuffle), key_(contract::epoch_key(seed, epoch)), all_(samples, key_) {}
+
+EpochOrder EpochOrder::of_files(const std::vector<std::int64_t>& file_samples, Shuffle shuffle,
+                                std::uint64_t seed, std::uint64_t epoch) {
+  const std::int64_t samples = std::accumulate(file_samples.begin(), file_samples.end(), std::int64_t{0});
+  EpochOrder order(static_cast<std::uint64_t>(samples), shuffle, seed, epoch);
+  order.layout_ = contract::file_layout(file_samples, shuffle == Shuffle::kOn, seed, epoch);
+  std::uint64_t first = 0;
+  for (const std::int64_t size : file_samples) {
+    order.first_.push_back(first);
+    first += static_cast<std::uint64_t>(size);
+  }
+  return order;
 }
 
-std::uint64_t EpochOrder::permute_once(std::uint64_t value) const {
-  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-  std::uint64_t left = value >> half_bits_;
-  std::uint64_t right = value & mask;
-  for (const std::uint64_t key : keys_) {
-    const std::uint64_t mixed = left ^ (base::mix64(right ^ key) & mask);
-    left = right;
-    right = mixed;
-  }
-  return (left << half_bits_) | right;
+EpochOrder EpochOrder::of_passes(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed,
+                                 std::uint64_t epoch) {
+  EpochOrder order(samples, shuffle, seed, epoch);
+  order.passes_ = true;
+  return order;
 }
 
 std::uint64_t EpochOrder::id_at(std::uint64_t position) const {
-  assert(position < samples_);
-  if (shuffle_ == Shuffle::kOff) return position;
-  // Cycle walking: follow the permutation of the larger set until it comes back inside. It must, because it
-  // is a cycle that began inside; fewer than four steps on average.
-  std::uint64_t value = permute_once(position);
-  while (value >= samples_) value = permute_once(value);
-  return value;
+  assert(passes_ || position < samples_);
+  if (!first_.empty()) return id_in_file(position);
+  const std::uint64_t pass = passes_ ? position / samples_ : 0, at = passes_ ? position % samples_ : position;
+  if (shuffle_ == Shuffle::kOff) return at;
+  return pass == 0 ? all_.at(at) : contract::Permutation(samples_, part_key(key_, pass)).at(at);
+}
+
+std::uint64_t EpochOrder::id_in_file(std::uint64_t position) const {
+  const auto& starts = layout_.starts;
+  const auto after = std::upper_bound(starts.begin(), starts.end(), static_cast<std::int64_t>(position));
+  const auto place = static_cast<std::size_t>(after - starts.begin()) - 1;
+  const std::size_t file = layout_.files[place];
+  const std::uint64_t inside = position - static_cast<std::uint64_t>(starts[place]);
+  if (shuffle_ == Shuffle::kOff) return first_[file] + inside;
+  const auto size = static_cast<std::uint64_t>(starts[place + 1] - starts[place]);
+  return first_[file] + contract::Permutation(size, part_key(key_, file + 1)).at(inside);
 }
 
 }  // namespace evenkeel::trainer

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace evenkeel::trainer {
@@ -63,6 +64,47 @@ TEST(EpochOrder, the_first_place_is_fair_over_epochs) {
   for (std::uint64_t epoch = 0; epoch < 10000; ++epoch)
     ++hits[EpochOrder(10, Shuffle::kOn, 42, epoch).id_at(0)];
   for (const int count : hits) EXPECT_NEAR(count, 1000, 5 * 30);
+}
+
+TEST(EpochOrder, by_files_keeps_each_file_together_and_has_every_id_once) {
+  const std::vector<std::int64_t> files{3, 0, 1, 100, 7, 0, 64};
+  std::vector<std::vector<std::uint64_t>> epochs;
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    const EpochOrder order = EpochOrder::of_files(files, Shuffle::kOn, 42, epoch);
+    const contract::FileLayout layout = contract::file_layout(files, true, 42, epoch);
+    ASSERT_EQ(order.samples(), 175u);
+    std::vector<std::uint64_t> ids, sorted;
+    for (std::uint64_t p = 0; p < 175; ++p) ids.push_back(order.id_at(p));
+    for (std::size_t place = 0; place < layout.files.size(); ++place) {
+      std::uint64_t first = 0;
+      for (std::size_t f = 0; f < layout.files[place]; ++f) first += static_cast<std::uint64_t>(files[f]);
+      for (std::int64_t p = layout.starts[place]; p < layout.starts[place + 1]; ++p) {
+        const std::uint64_t id = ids[static_cast<std::size_t>(p)];
+        EXPECT_TRUE(id >= first && id < first + static_cast<std::uint64_t>(files[layout.files[place]])) << p;
+      }
+    }
+    sorted = ids;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::uint64_t id = 0; id < 175; ++id) ASSERT_EQ(sorted[id], id);
+    epochs.push_back(std::move(ids));
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+  const EpochOrder plain = EpochOrder::of_files(files, Shuffle::kOff, 42, 3);
+  for (std::uint64_t p = 0; p < 175; ++p) EXPECT_EQ(plain.id_at(p), p);
+}
+
+TEST(EpochOrder, passes_are_the_whole_again_and_again_each_in_another_order) {
+  const EpochOrder order = EpochOrder::of_passes(50, Shuffle::kOn, 42, 1);
+  std::vector<std::vector<std::uint64_t>> passes(3);
+  for (std::uint64_t p = 0; p < 150; ++p) passes[p / 50].push_back(order.id_at(p));
+  EXPECT_EQ(passes[0], ids(50, 42, 1));
+  EXPECT_NE(passes[1], passes[0]);
+  EXPECT_NE(passes[2], passes[1]);
+  for (auto& pass : passes) {
+    std::sort(pass.begin(), pass.end());
+    for (std::uint64_t id = 0; id < 50; ++id) ASSERT_EQ(pass[id], id);
+  }
 }
 
 }  // namespace

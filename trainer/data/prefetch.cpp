@@ -10,15 +10,12 @@ namespace evenkeel::trainer {
 struct Prefetcher::Slot {
   enum class State { kQueued, kReading, kDone };
   std::uint64_t epoch = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
+  PositionRanges ranges;
   State state = State::kQueued;
   HostBatch batch;
   std::optional<base::Result<BatchTaken>> taken;
 
-  bool is(std::uint64_t e, std::int64_t b, std::int64_t n) const {
-    return epoch == e && begin == b && end == n;
-  }
+  bool is(std::uint64_t e, const PositionRanges& r) const { return epoch == e && ranges == r; }
 };
 
 std::unique_ptr<Prefetcher> Prefetcher::start(const BatchReader& reader, const PrefetchOptions& options) {
@@ -37,16 +34,28 @@ Prefetcher::~Prefetcher() {
   thread_.join();
 }
 
-base::Result<BatchTaken> Prefetcher::read(std::uint64_t epoch, std::int64_t begin, std::int64_t end,
-                                          HostBatch& batch) const {
+// The layout of many files is worth keeping for the epoch.
+std::shared_ptr<const EpochOrder> Prefetcher::order_of(std::uint64_t epoch) const {
+  const std::lock_guard lock(order_mutex_);
+  if (order_ && order_epoch_ == epoch) return order_;
   const auto samples = static_cast<std::uint64_t>(reader_->split().info().samples);
-  if (samples == 0) {
+  const auto& [shuffle, seed, unused, files, passes] = options_;
+  (void)unused;
+  order_ = std::make_shared<const EpochOrder>(!files.empty() ? EpochOrder::of_files(files, shuffle, seed, epoch)
+                                              : passes ? EpochOrder::of_passes(samples, shuffle, seed, epoch)
+                                                       : EpochOrder(samples, shuffle, seed, epoch));
+  order_epoch_ = epoch;
+  return order_;
+}
+
+base::Result<BatchTaken> Prefetcher::read(std::uint64_t epoch, const PositionRanges& ranges,
+                                          HostBatch& batch) const {
+  if (reader_->split().info().samples == 0) {
     batch.clear();
     return BatchTaken{};
   }
   const base::TraceSpan span("data", "read samples");
-  const EpochOrder order(samples, options_.shuffle, options_.shuffle_seed, epoch);
-  return reader_->read(order, epoch, begin, end, batch);
+  return reader_->read(*order_of(epoch), epoch, ranges, batch);
 }
 
 void Prefetcher::work() {
@@ -66,7 +75,7 @@ void Prefetcher::work() {
       pool_.pop_back();
     }
     lock.unlock();
-    base::Result<BatchTaken> taken = read(slot->epoch, slot->begin, slot->end, slot->batch);
+    base::Result<BatchTaken> taken = read(slot->epoch, slot->ranges, slot->batch);
     lock.lock();
     slot->taken.emplace(std::move(taken));
     slot->state = Slot::State::kDone;
@@ -77,17 +86,16 @@ void Prefetcher::work() {
   }
 }
 
-bool Prefetcher::hint(std::uint64_t epoch, std::int64_t begin, std::int64_t end) {
+bool Prefetcher::hint(std::uint64_t epoch, const PositionRanges& ranges) {
   {
     const std::lock_guard lock(mutex_);
     if (slots_.size() >= options_.max_ranges) return false;
     for (const auto& slot : slots_) {
-      if (slot->is(epoch, begin, end)) return false;
+      if (slot->is(epoch, ranges)) return false;
     }
     auto slot = std::make_shared<Slot>();
     slot->epoch = epoch;
-    slot->begin = begin;
-    slot->end = end;
+    slot->ranges = ranges;
     slots_.push_back(std::move(slot));
   }
   wake_.notify_one();
@@ -105,18 +113,18 @@ void Prefetcher::drop_front(std::size_t count) {
   }
 }
 
-base::Result<BatchTaken> Prefetcher::take(std::uint64_t epoch, std::int64_t begin, std::int64_t end,
+base::Result<BatchTaken> Prefetcher::take(std::uint64_t epoch, const PositionRanges& ranges,
                                           HostBatch& batch) {
   std::unique_lock lock(mutex_);
   const auto found = std::find_if(slots_.begin(), slots_.end(),
-                                  [&](const auto& slot) { return slot->is(epoch, begin, end); });
+                                  [&](const auto& slot) { return slot->is(epoch, ranges); });
   drop_front(static_cast<std::size_t>(found - slots_.begin()));
   if (slots_.empty() || slots_.front()->state == Slot::State::kQueued) {
     // Never hinted, or hinted but not begun: then this thread is as good as the other, which goes on with the
-    // next range meanwhile.
+    // next share meanwhile.
     if (!slots_.empty()) slots_.pop_front();
     lock.unlock();
-    return read(epoch, begin, end, batch);
+    return read(epoch, ranges, batch);
   }
   const std::shared_ptr<Slot> slot = slots_.front();
   // It stays in the queue until it is done: what is no longer there counts as dropped.

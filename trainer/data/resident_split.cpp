@@ -45,4 +45,13 @@ std::string ResidentSplit::where(std::int64_t id) const {
          std::to_string(origin.header_bytes + record * origin.record_bytes);
 }
 
+std::vector<std::int64_t> ResidentSplit::file_samples() const {
+  std::vector<std::int64_t> samples;
+  for (std::size_t i = 0; i < data_.origins.size(); ++i) {
+    const std::int64_t end = i + 1 < data_.origins.size() ? data_.origins[i + 1].first : data_.samples;
+    samples.push_back(end - data_.origins[i].first);
+  }
+  return samples.empty() ? std::vector<std::int64_t>{data_.samples} : samples;
+}
+
 }  // namespace evenkeel::trainer

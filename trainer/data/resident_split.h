@@ -16,6 +16,7 @@ class ResidentSplit : public Split {
   std::uint64_t resident_bytes() const override;
   base::Result<StoredRecord> read(std::int64_t id) const override;
   std::string where(std::int64_t id) const override;
+  std::vector<std::int64_t> file_samples() const override;
 
  private:
   Dataset data_;

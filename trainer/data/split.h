@@ -89,6 +89,13 @@ class Split {
   // where it starts. A file that is one record has the number of the sample.
   virtual std::string where(std::int64_t id) const = 0;
 
+  // Samples of each file, in the order of the ids; empty: every record is a file of its own.
+  virtual std::vector<std::int64_t> file_samples() const { return {info_.samples}; }
+  // Why a record can only be reached through those before it; empty: each can be read by itself.
+  virtual std::string sequential_because() const { return ""; }
+  // Whether the file of a record can be read at all, where the record cannot. Thread safe.
+  virtual bool storage_answers(std::int64_t id) const;
+
   // Records that were found bad when the split was opened, with the whole message; read() of them fails
   // alike.
   const std::map<std::int64_t, std::string>& known_bad() const { return known_bad_; }

@@ -1,6 +1,14 @@
-// Format tfrecord: files of the split by name, an index of their frames, one tf.train.Example a record.
+// Format tfrecord: files of the split by name, an index of their frames, one tf.train.Example a record. Files that are
+// compressed as a whole (.gz) are decompressed to reach a record: the last ones stay in memory, so that whoever reads
+// file by file decompresses each once an epoch.
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <mutex>
+
 #include "trainer/data/example.h"
 #include "trainer/data/format.h"
+#include "trainer/data/gunzip.h"
 #include "trainer/data/indexed_split.h"
 #include "trainer/data/tfrecord.h"
 
@@ -12,15 +20,21 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
+// A share may end in one file and begin in the next, and the share after it is read at the same time.
+constexpr std::size_t kFilesInMemory = 2;
+constexpr std::uint64_t kMaxPackedBytes = std::uint64_t{1} << 30, kMaxUnpackedBytes = std::uint64_t{2} << 30;
+
+bool is_packed(const std::string& path) { return path.ends_with(".gz"); }
+
 class TfrecordSplit : public IndexedSplit {
  public:
   TfrecordSplit(const FormatRequest& request)
       : IndexedSplit(request.files, request.split, request.spec.image_size, request.num_classes) {}
 
   Status index(const std::string& path) {
-    EVENKEEL_ASSIGN(const std::uint64_t size, files_->size(path));
-    FileWindow window(*files_, path, size);
+    EVENKEEL_ASSIGN(FileWindow window, open(path));
     add_file(path);
+    largest_unpacked_ = std::max(largest_unpacked_, is_packed(path) ? window.size() : 0);
     EVENKEEL_TRY(walk_tfrecord(window, path, kMaxRecordBytes, [this](TfrecordEntry entry) {
       if (entry.cause.empty()) {
         add_record(entry.offset, static_cast<std::uint32_t>(entry.length));
@@ -35,8 +49,7 @@ class TfrecordSplit : public IndexedSplit {
   Result<StoredRecord> read(std::int64_t id) const override {
     if (is_known_bad(id)) return known_error(id);
     const RecordPlace& place = records_[static_cast<std::size_t>(id)];
-    auto bytes = files_->read_range(paths_[place.file], place.offset + kTfrecordHeaderBytes,
-                                    place.length + kTfrecordFooterBytes);
+    auto bytes = stored_bytes(place);
     if (!bytes.ok()) {
       // A file that was longer when the index was made.
       return base::with_context(where(id), bytes.error());
@@ -57,10 +70,66 @@ class TfrecordSplit : public IndexedSplit {
     record.own(*std::move(bytes), offset, length);
     return record;
   }
+
+  std::string sequential_because() const override {
+    return std::any_of(paths_.begin(), paths_.end(), is_packed) ? "files are compressed" : "";
+  }
+  std::uint64_t resident_bytes() const override {
+    return IndexedSplit::resident_bytes() + kFilesInMemory * largest_unpacked_;
+  }
+
+ private:
+  struct Unpacked {
+    std::uint32_t file = 0;
+    std::shared_ptr<const std::string> content;
+  };
+
+  Result<std::string> unpack(const std::string& path) const {
+    EVENKEEL_ASSIGN(const std::string packed, files_->read(path, kMaxPackedBytes));
+    return gunzip(packed, path, kMaxUnpackedBytes);
+  }
+
+  Result<FileWindow> open(const std::string& path) const {
+    if (is_packed(path)) {
+      EVENKEEL_ASSIGN(std::string content, unpack(path));
+      return FileWindow(std::move(content));
+    }
+    EVENKEEL_ASSIGN(const std::uint64_t size, files_->size(path));
+    return FileWindow(*files_, path, size);
+  }
+
+  // Data and footer of a record.
+  Result<std::string> stored_bytes(const RecordPlace& place) const {
+    const std::uint64_t offset = place.offset + kTfrecordHeaderBytes;
+    const std::size_t length = place.length + kTfrecordFooterBytes;
+    if (!is_packed(paths_[place.file])) return files_->read_range(paths_[place.file], offset, length);
+    EVENKEEL_ASSIGN(const auto content, unpacked(place.file));
+    if (offset > content->size() || length > content->size() - offset)
+      return Error{ErrorCode::kCorruptData, "truncated: the file has become shorter"};
+    return content->substr(offset, length);
+  }
+
+  // One thread decompresses, the others wait for it: they want the same file.
+  Result<std::shared_ptr<const std::string>> unpacked(std::uint32_t file) const {
+    const std::lock_guard lock(mutex_);
+    for (const Unpacked& one : unpacked_) {
+      if (one.file == file) return one.content;
+    }
+    EVENKEEL_ASSIGN(std::string content, unpack(paths_[file]));
+    auto shared = std::make_shared<const std::string>(std::move(content));
+    if (unpacked_.size() == kFilesInMemory) unpacked_.pop_front();
+    unpacked_.push_back({file, shared});
+    return shared;
+  }
+
+  std::uint64_t largest_unpacked_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::deque<Unpacked> unpacked_;  // the last one was made last
 };
 
+// In a way that is not known here.
 bool is_compressed(const std::string& name) {
-  return name.ends_with(".gz") || name.ends_with(".zlib") || name.ends_with(".bz2") || name.ends_with(".zst");
+  return name.ends_with(".zlib") || name.ends_with(".bz2") || name.ends_with(".zst");
 }
 
 // Others in the folder, features.json or train.txt, are not meant.
@@ -81,8 +150,8 @@ Result<std::vector<std::string>> names_of(const FormatRequest& request) {
     if (is_compressed(name)) {
       return Error{ErrorCode::kUnsupported,
                    folder + "/" + name +
-                       " is compressed, and its records cannot be reached one by one: "
-                       "decompress it (JPEG records hardly shrink)"};
+                       " is compressed in a way that is not read here: use gzip, or decompress it (JPEG "
+                       "records hardly shrink)"};
     }
     names.push_back(name);
   }

@@ -1,6 +1,7 @@
 #include "trainer/data/tfrecord.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "base/files_fake.h"
 #include "trainer/data/batch.h"
@@ -93,6 +94,55 @@ base::Result<SplitPair> open(base::FakeFiles& files, const std::string& content,
   spec.bad_record_action = action;
   spec.max_skipped = max_skipped;
   return open_dataset(files, spec, 5);
+}
+
+std::string gzip(const std::string& bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST(Tfrecord, files_that_are_compressed_as_a_whole_give_the_same_records) {
+  base::FakeFiles files;
+  const std::string plain = ten_records();
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = "-0000" + std::to_string(i) + "-of-00004";
+    files.put("/plain/train" + number, plain);
+    files.put("/packed/train" + number + ".gz", gzip(plain));
+  }
+  HostBatch expected, batch;
+  std::uint64_t hashes[2] = {0, 0};
+  for (const bool packed : {false, true}) {
+    contract::DatasetSpec spec = photographs("tfrecord", 2, 2);
+    spec.path = packed ? "/packed" : "/plain";
+    const auto pair = open_dataset(files, spec, 5);
+    ASSERT_TRUE(pair.ok()) << pair.error().message;
+    EXPECT_EQ(pair->train->file_samples(), (std::vector<std::int64_t>{10, 10, 10, 10}));
+    EXPECT_EQ(pair->train->sequential_because(), packed ? "files are compressed" : "");
+    const auto reader = BatchReader::make(*pair->train, spec, {});
+    const auto taken =
+        reader->read(EpochOrder(40, Shuffle::kOn, 1, 0), 0, 0, 40, packed ? batch : expected);
+    ASSERT_TRUE(taken.ok()) << taken.error().message;
+    hashes[packed ? 1 : 0] = taken->id_hash;
+  }
+  EXPECT_EQ(batch.features, expected.features);
+  EXPECT_EQ(batch.labels, expected.labels);
+  EXPECT_EQ(hashes[0], hashes[1]);
+  const std::string whole = gzip(plain);
+  contract::DatasetSpec spec = photographs("tfrecord", 2, 2);
+  spec.path = "/cut";
+  files.put("/cut/train.tfrecord.gz", whole.substr(0, whole.size() / 2));
+  EXPECT_NE(open_dataset(files, spec, 5).error().message.find("truncated gzip stream"), std::string::npos);
+  files.put("/cut/train.tfrecord.gz", whole + "x");
+  EXPECT_NE(open_dataset(files, spec, 5).error().message.find("bytes behind the gzip stream"), std::string::npos);
 }
 
 // Opens and reads one epoch.
@@ -190,8 +240,8 @@ TEST(Tfrecord, files_of_a_split_are_found_by_name_and_must_be_complete) {
   files.put("/d/train-00000-of-00002", one);
   EXPECT_NE(samples("train").find("/d/train-00001-of-00002 is missing"), std::string::npos)
       << samples("train");
-  files.put("/d/validation.tfrecord.gz", one);
-  EXPECT_NE(samples("validation").find("validation.tfrecord.gz is compressed"), std::string::npos);
+  files.put("/d/validation.tfrecord.zst", one);
+  EXPECT_NE(samples("validation").find("validation.tfrecord.zst is compressed"), std::string::npos);
 }
 
 TEST(Tfrecord, an_index_needs_few_calls_for_small_records_and_no_data_of_large_ones) {

@@ -1,5 +1,6 @@
 #include "trainer/loop/injection.h"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -12,9 +13,11 @@ using base::Result;
 
 Error bad(const std::string& part) {
   return {ErrorCode::kInvalidInput, "injection \"" + part +
-                                        "\": must be compute, input, step or network = seconds, then @rank or "
-                                        "@rotate if wanted; or from = step"};
+                                        "\": must be compute, input, step or network = seconds, or repeat-record or "
+                                        "drop-gradient, then @rank or @rotate if wanted; or from = step"};
 }
+
+bool is_mistake(const std::string& what) { return what == "repeat-record" || what == "drop-gradient"; }
 
 template <class T>
 bool read(const std::string& text, T& out) {
@@ -25,15 +28,19 @@ bool read(const std::string& text, T& out) {
 }  // namespace
 
 Result<Injection::Part> Injection::parse_part(const std::string& text) {
-  const std::size_t equals = text.find('='), at = text.find('@');
-  if (equals == std::string::npos) return bad(text);
+  const std::size_t at = text.find('@');
+  const std::string left = text.substr(0, at);
+  const std::size_t equals = left.find('=');
   Part part;
-  part.what = text.substr(0, equals);
-  const std::string value = text.substr(equals + 1, at == std::string::npos ? at : at - equals - 1);
-  if (!read(value, part.seconds) || !(part.seconds >= 0) || part.seconds > 1e6) return bad(text);
-  if (part.what != "compute" && part.what != "input" && part.what != "step" && part.what != "network" &&
-      part.what != "from")
-    return bad(text);
+  part.what = left.substr(0, equals);
+  if (equals == std::string::npos ? !is_mistake(part.what) : is_mistake(part.what)) return bad(text);
+  if (equals != std::string::npos) {
+    const std::string value = left.substr(equals + 1);
+    if (!read(value, part.seconds) || !(part.seconds >= 0) || part.seconds > 1e6) return bad(text);
+    if (part.what != "compute" && part.what != "input" && part.what != "step" && part.what != "network" &&
+        part.what != "from")
+      return bad(text);
+  }
   if (at == std::string::npos) return part;
   const std::string whose = text.substr(at + 1);
   if (whose == "rotate") {
@@ -62,15 +69,19 @@ Result<Injection> Injection::parse(const std::string& text, int rank, int ranks)
   return injection;
 }
 
+bool Injection::applies(const Part& part, const char* what) const {
+  if (part.what != what || step_ < part.from) return false;
+  return part.rank == kEveryRank || part.rank == rank_ || (part.rank == kRotating && step_ % ranks_ == rank_);
+}
+
 double Injection::seconds(const char* what) const {
   double sum = 0;
-  for (const Part& part : parts_) {
-    if (part.what != what || step_ < part.from) continue;
-    const bool mine = part.rank == kEveryRank || part.rank == rank_ ||
-                      (part.rank == kRotating && step_ % ranks_ == rank_);
-    if (mine) sum += part.seconds;
-  }
+  for (const Part& part : parts_) sum += applies(part, what) ? part.seconds : 0;
   return sum;
+}
+
+bool Injection::is_on(const char* what) const {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return applies(part, what); });
 }
 
 }  // namespace evenkeel::trainer

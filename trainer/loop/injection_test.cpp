@@ -28,6 +28,24 @@ TEST(Injection, rotates) {
   EXPECT_EQ(seen, (std::vector<double>{0, 1, 0, 0, 1, 0}));
 }
 
+TEST(Injection, mistakes_have_no_seconds_and_a_record_is_repeated_once) {
+  auto injection = Injection::parse("repeat-record@1,from=3,drop-gradient", 1, 2);
+  ASSERT_TRUE(injection.ok());
+  EXPECT_TRUE(injection->any());
+  EXPECT_FALSE(injection->repeats_record(8)) << "not before the first step";
+  EXPECT_FALSE(injection->drops_gradient());
+  injection->set_step(1);
+  EXPECT_FALSE(injection->repeats_record(1)) << "one record cannot take the place of another";
+  injection->set_step(2);
+  EXPECT_TRUE(injection->repeats_record(8));
+  injection->set_step(3);
+  EXPECT_FALSE(injection->repeats_record(8));
+  EXPECT_TRUE(injection->drops_gradient());
+  EXPECT_TRUE(Injection::parse("drop-gradient", 0, 2)->drops_gradient()) << "in the pre-flight too";
+  EXPECT_FALSE(Injection::parse("repeat-record=1", 0, 2).ok());
+  EXPECT_FALSE(Injection::parse("drop-gradient@x", 0, 2).ok());
+}
+
 TEST(Injection, what_cannot_be_read_is_named) {
   for (const char* text : {"compute", "compute=", "compute=x", "compute=-1", "gpu=1", "compute=1@x", "compute=1@-3", "compute=nan"}) {
     const auto injection = Injection::parse(text, 0, 1);

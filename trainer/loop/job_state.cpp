@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "trainer/coordinator/ledger_ranges.h"
+
 namespace evenkeel::trainer {
 namespace {
 
@@ -14,10 +16,22 @@ using base::Status;
 
 // Integers travel as doubles: exact up to 2^53, far beyond any count of samples.
 Status broadcast_numbers(Collective& collective, std::vector<std::int64_t>& numbers, int root) {
+  if (numbers.empty()) return {};  // on all ranks alike
   std::vector<double> values(numbers.begin(), numbers.end());
   EVENKEEL_TRY(collective.broadcast(std::span<double>(values), root));
   std::transform(values.begin(), values.end(), numbers.begin(),
                  [](double v) { return static_cast<std::int64_t>(v); });
+  return {};
+}
+
+Status broadcast_pieces(Collective& collective, std::vector<contract::Piece>& pieces, std::size_t count, int root) {
+  std::vector<std::int64_t> numbers;
+  for (const contract::Piece& piece : pieces) numbers.insert(numbers.end(), {piece.rank, piece.begin, piece.end});
+  numbers.resize(3 * count);
+  EVENKEEL_TRY(broadcast_numbers(collective, numbers, root));
+  pieces.clear();
+  for (std::size_t i = 0; i < numbers.size(); i += 3)
+    pieces.push_back({static_cast<int>(numbers[i]), numbers[i + 1], numbers[i + 2]});
   return {};
 }
 
@@ -28,7 +42,9 @@ Status broadcast_position(Collective& collective, JobPosition& position, Optimiz
                                  position.cursor,
                                  static_cast<std::int64_t>(position.consumed.size()),
                                  optimizer == OptimizerRestored::kYes ? 1 : 0,
-                                 replica.optimizer_steps()};
+                                 replica.optimizer_steps(),
+                                 static_cast<std::int64_t>(position.owned.size()),
+                                 static_cast<std::int64_t>(position.poison.size())};
   EVENKEEL_TRY(broadcast_numbers(collective, head, root));
   position.step = head[0];
   position.epoch = head[1];
@@ -36,7 +52,10 @@ Status broadcast_position(Collective& collective, JobPosition& position, Optimiz
   position.consumed.resize(static_cast<std::size_t>(head[3]));
   optimizer = head[4] == 1 ? OptimizerRestored::kYes : OptimizerRestored::kStartsAnew;
   replica.set_optimizer_steps(head[5]);
-  return broadcast_numbers(collective, position.consumed, root);
+  EVENKEEL_TRY(broadcast_numbers(collective, position.consumed, root));
+  EVENKEEL_TRY(broadcast_pieces(collective, position.owned, static_cast<std::size_t>(head[6]), root));
+  position.poison.resize(static_cast<std::size_t>(head[7]));
+  return broadcast_numbers(collective, position.poison, root);
 }
 
 Result<Restored> load(base::Files& files, const contract::Membership& membership, const CheckpointSearch& own,
@@ -57,7 +76,8 @@ Result<Restored> load(base::Files& files, const contract::Membership& membership
   const contract::CheckpointManifest& manifest = own.newest->manifest;
   // Without state the optimizer begins anew, and so does the count that its bias correction goes by.
   replica.set_optimizer_steps(restored.optimizer == OptimizerRestored::kYes ? manifest.optimizer_steps : 0);
-  restored.position = {manifest.step, manifest.epoch, manifest.cursor, manifest.consumed};
+  restored.position = {manifest.step,     manifest.epoch, manifest.cursor,
+                       manifest.consumed, manifest.owned, manifest.poison};
   return restored;
 }
 
@@ -67,12 +87,25 @@ std::int64_t JobPosition::samples() const {
   return std::accumulate(consumed.begin(), consumed.end(), std::int64_t{0});
 }
 
+std::int64_t epoch_samples(const JobPosition& position, const contract::StepPlan& plan,
+                           std::int64_t train_samples) {
+  if (plan.pieces.empty()) return train_samples;
+  const std::vector<contract::Piece>& left = tells_all(plan) ? plan.pieces : position.owned;
+  return std::accumulate(left.begin(), left.end(), plan.cuts.front(),
+                         [](std::int64_t sum, const contract::Piece& piece) { return sum + piece.samples(); });
+}
+
 void advance(JobPosition& position, const contract::StepPlan& plan, std::int64_t train_samples) {
   const std::size_t ranks = plan.cuts.size() - 1;
   position.consumed.resize(std::max(position.consumed.size(), ranks));
   for (std::size_t rank = 0; rank < ranks; ++rank)
     position.consumed[rank] += plan.cuts[rank + 1] - plan.cuts[rank];
-  const bool epoch_ends = plan.cuts.back() == train_samples;
+  const bool epoch_ends = plan.cuts.back() == epoch_samples(position, plan, train_samples);
+  if (!plan.pieces.empty()) {
+    LedgerRanges left(position.owned);
+    left.follow(plan);
+    position.owned = epoch_ends ? std::vector<contract::Piece>() : left.pieces();
+  }
   position.step = plan.step;
   position.epoch = plan.epoch + (epoch_ends ? 1 : 0);
   position.cursor = epoch_ends ? 0 : plan.cuts.back();
@@ -87,12 +120,15 @@ contract::CheckpointPosition to_message(const CheckpointSearch& search) {
   message.epoch = manifest.epoch;
   message.cursor = manifest.cursor;
   message.consumed = manifest.consumed;
+  message.owned = manifest.owned;
+  message.poison = manifest.poison;
   message.manifest_hash = search.newest->manifest_hash;
   return message;
 }
 
 contract::CheckpointPosition to_message(const JobPosition& position) {
-  return {position.step, position.epoch, position.cursor, "", position.consumed, {}};
+  return {position.step, position.epoch, position.cursor, "", position.consumed, {}, position.owned,
+          position.poison};
 }
 
 Result<Restored> restore_state(base::Files& files, const contract::Membership& membership,
@@ -130,6 +166,8 @@ contract::CheckpointManifest make_manifest(const CheckpointIdentity& identity, c
   manifest.cursor = position.cursor;
   manifest.samples = position.samples();
   manifest.consumed = position.consumed;
+  manifest.owned = position.owned;
+  manifest.poison = position.poison;
   manifest.optimizer_steps = replica.optimizer_steps();
   manifest.seed = replica.spec().training.seed;
   manifest.shuffle_seed = replica.spec().dataset.shuffle_seed;

@@ -20,8 +20,13 @@ struct JobPosition {
   std::int64_t epoch = 0;              // of the next sample
   std::int64_t cursor = 0;             // samples of that epoch that are committed; < train samples
   std::vector<std::int64_t> consumed;  // per rank, since the job began
+  std::vector<contract::Piece> owned = {};      // where ranks own parts of the order: what is left of the epoch
+  std::vector<std::int64_t> poison = {};        // records that are skipped for good, ascending
   std::int64_t samples() const;
 };
+
+// Samples of the epoch that `plan` belongs to, the next one from `position`: the data set, or what the ranks own.
+std::int64_t epoch_samples(const JobPosition& position, const contract::StepPlan& plan, std::int64_t train_samples);
 
 // After the step of `plan` is committed.
 void advance(JobPosition& position, const contract::StepPlan& plan, std::int64_t train_samples);

@@ -365,6 +365,7 @@ class Preflight {
     }
     own.skipped = taken.skipped;
     own.ids_hash = taken.id_hash;
+    context_.replica.inject_into_gradients();
     EVENKEEL_ASSIGN(const ReducedSums sums, reduction.reduce(0, own));
     if (!mine) return {};
     return compare(alone.sums, sums, alone.gradient, engine.gradient_arena(), collective_.size());

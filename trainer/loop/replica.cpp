@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 #include "base/hash.h"
 #include "contract/job/sample_groups.h"
 #include "trainer/coordinator/shares.h"
+#include "trainer/data/stand_in.h"
 #include "trainer/model/initializer.h"
 #include "trainer/model/model.h"
 #include "trainer/optim/finite.h"
@@ -28,18 +30,25 @@ std::string_view bytes_of(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-Status check_supported(const contract::DatasetSpec& dataset) {
-  if (dataset.sharding == contract::ShardingPolicy::kAuto ||
-      dataset.sharding == contract::ShardingPolicy::kRecord)
-    return {};
-  return Error{ErrorCode::kUnsupported,
-               "spec.dataset.sharding.policy: only Auto and Record are there; every format is indexable"};
-}
-
 // What is read ahead must not crowd out the model.
 std::size_t ranges_ahead(std::uint64_t bytes_of_a_share) {
   constexpr std::uint64_t kGenerous = std::uint64_t{64} << 20;
   return bytes_of_a_share <= kGenerous ? 4 : 2;
+}
+
+std::int64_t samples_of(const PositionRanges& ranges) {
+  return std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
+                         [](std::int64_t sum, const PositionRange& range) { return sum + range.samples(); });
+}
+
+// The reader as a mutant: the first record once more in the place of the last. REQUIRES: two samples.
+PositionRanges with_a_repeat(PositionRanges ranges) {
+  while (ranges.back().samples() == 0) ranges.pop_back();
+  --ranges.back().end;
+  const auto first = std::ranges::find_if(ranges, [](const PositionRange& range) { return range.samples() > 0; });
+  const PositionRange again{first->begin, first->begin + 1};
+  ranges.push_back(again);
+  return ranges;
 }
 
 void count_confusion(std::span<const std::int32_t> labels, std::span<const float> logits,
@@ -60,7 +69,6 @@ void add(std::span<float> to, std::span<const float> from) {
 
 Result<std::unique_ptr<Replica>> Replica::make(base::Files& files, const contract::TrainingJobSpec& spec,
                                                const ReplicaOptions& options) {
-  EVENKEEL_TRY(check_supported(spec.dataset));
   EVENKEEL_ASSIGN(SplitPair data, open_dataset(files, spec.dataset, output_classes(spec.model)));
   std::unique_ptr<Replica> replica(new Replica(spec, std::move(data)));
   EVENKEEL_TRY(replica->build(files, options));
@@ -68,6 +76,7 @@ Result<std::unique_ptr<Replica>> Replica::make(base::Files& files, const contrac
 }
 
 Status Replica::build(base::Files& files, const ReplicaOptions& options) {
+  EVENKEEL_ASSIGN(sharding_, choose_sharding(spec_.dataset, *data_.train));
   EVENKEEL_ASSIGN(ModelSetup setup, set_up_model(spec_, train()));
   EVENKEEL_TRY(create_engine(std::move(setup), options));
   EVENKEEL_ASSIGN(optimizer_, make_optimizer(spec_.training.optimizer, &engine_->plan()));
@@ -160,6 +169,8 @@ Status Replica::create_readers(const ReplicaOptions& options) {
   PrefetchOptions prefetch;
   prefetch.shuffle = spec_.dataset.shuffle ? Shuffle::kOn : Shuffle::kOff;
   prefetch.shuffle_seed = spec_.dataset.shuffle_seed;
+  prefetch.file_samples = sharding_.file_samples;
+  prefetch.passes = sharding_.policy == contract::ShardingPolicy::kOff;
   prefetch.max_ranges = ranges_ahead(
       static_cast<std::uint64_t>(largest_share(spec_, train().samples) * engine_->plan().input_features) *
       sizeof(float));
@@ -217,22 +228,25 @@ void Replica::join(Collective& collective) {
       [&collective](std::span<double> values) { return collective.all_reduce(values, kStatisticsBucket); });
 }
 
-void Replica::expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
-  if (begin < end) (void)prefetcher_->hint(static_cast<std::uint64_t>(epoch), begin, end);
+void Replica::expect_share(std::int64_t epoch, const PositionRanges& ranges) {
+  if (samples_of(ranges) > 0) (void)prefetcher_->hint(static_cast<std::uint64_t>(epoch), ranges);
 }
 
-Result<BatchTaken> Replica::read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
-  slow_down(injection_.input_seconds(end - begin));
+Result<BatchTaken> Replica::read_share(std::int64_t epoch, const PositionRanges& ranges) {
+  const std::int64_t samples = samples_of(ranges);
+  slow_down(injection_.input_seconds(samples));
   epoch_ = epoch;
   taken_ = {};
-  if (begin == end) {
+  if (samples == 0) {
     batch_.clear();
     choose_at_once();
     return taken_;
   }
-  Result<BatchTaken> taken = prefetcher_->take(static_cast<std::uint64_t>(epoch), begin, end, batch_);
+  Result<BatchTaken> taken = prefetcher_->take(
+      static_cast<std::uint64_t>(epoch), injection_.repeats_record(samples) ? with_a_repeat(ranges) : ranges, batch_);
   data_failed_ = !taken.ok();
   if (taken.ok()) taken_ = *taken;
+  give_stand_ins();
   choose_at_once();
   return taken;
 }
@@ -246,6 +260,32 @@ std::uint64_t Replica::decoded_bytes() const {
 
 double Replica::work_of(const BatchTaken& taken) const {
   return data_.train->form() == RecordForm::kEncoded ? static_cast<double>(taken.bytes_read) : 0;
+}
+
+// Of a share that was skipped as a whole nothing is left to compute.
+void Replica::give_stand_ins() {
+  if (taken_.skipped == 0) return;
+  if (taken_.consumed == 0) return batch_.clear();
+  if (!contract::has_batch_norm(spec_.model)) return;
+  const bool ghost = spec_.training.batch_norm.statistics == contract::BatchNormStatistics::kGhost;
+  stand_in_for_skipped(batch_, ghost ? contract::ghost_group(spec_) : 0);
+}
+
+Status Replica::skip_from_now_on(const std::vector<std::int64_t>& ids) {
+  train_reader_->skip_from_now_on(ids);
+  const std::int64_t skipped = train_reader_->distinct_skipped();
+  if (ids.empty() || skipped <= spec_.dataset.max_skipped) return {};
+  data_failed_ = true;
+  return Error{ErrorCode::kCorruptData, data_.train->where(ids.back()) + ": cannot be read: " +
+                                            std::to_string(skipped) +
+                                            " bad records, more than dataset.onBadRecord.maxSkipped = " +
+                                            std::to_string(spec_.dataset.max_skipped)};
+}
+
+void Replica::inject_into_gradients() {
+  if (!injection_.drops_gradient()) return;
+  std::ranges::fill(engine_->gradient_arena(), 0.0f);
+  if (spec_.training.reproducible) fixed_.clear(engine_->gradient_arena().size());
 }
 
 void Replica::slow_down(double seconds) const {
@@ -347,10 +387,10 @@ Result<Replica::Applied> Replica::apply(const contract::StepPlan& plan, const Re
   EVENKEEL_TRY(check_gradients(engine_->plan(), engine_->gradient_arena(), plan.step));
   Applied applied;
   RatePosition position;
-  position.samples_done = plan.epoch * train().samples + plan.cuts.front();
+  position.samples_done = plan.epoch * epoch_samples() + plan.cuts.front();
   position.step_samples = plan.planned();
   position.samples_planned = planned_samples();
-  position.train_samples = train().samples;
+  position.train_samples = epoch_samples();
   position.global_batch_at_creation = spec_.global_batch();
   position.global_batch =
       plan.rate_batch > 0 ? plan.rate_batch : static_cast<double>(position.global_batch_at_creation);
@@ -393,7 +433,7 @@ Result<EvaluationSums> Replica::evaluate(std::int64_t begin, std::int64_t end) {
 }
 
 std::int64_t Replica::planned_samples() const {
-  const std::int64_t samples = train().samples;
+  const std::int64_t samples = epoch_samples();
   if (spec_.training.epochs) return *spec_.training.epochs * samples;
   const std::int64_t steps_per_epoch = (samples + spec_.global_batch() - 1) / spec_.global_batch();
   const std::int64_t rest = *spec_.training.steps % steps_per_epoch;

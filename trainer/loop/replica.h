@@ -22,6 +22,7 @@
 #include "trainer/graph/plan_hash.h"
 #include "trainer/loop/injection.h"
 #include "trainer/loop/model_setup.h"
+#include "trainer/loop/sharding.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/strategy/gradient_reduction.h"
 
@@ -55,6 +56,7 @@ class Replica {
   // What a share is worth beside its number: bytes of its records as they are stored, which is what reading and
   // decoding them costs. 0 where all records are of one size.
   double work_of(const BatchTaken& taken) const;
+  const Sharding& sharding() const { return sharding_; }
   std::int64_t micro_batch() const { return micro_batch_; }
   // What model.initFrom gave, if it was asked for.
   const std::optional<InitFromReport>& init_from() const { return init_from_; }
@@ -74,18 +76,35 @@ class Replica {
   void join(Collective& collective);
 
   // A share that will be read soon: read ahead, on a thread of its own.
-  void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
+  void expect_share(std::int64_t epoch, const PositionRanges& ranges);
+  void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
+    expect_share(epoch, {{begin, end}});
+  }
+
+  // Samples of the present epoch, where it is not the data set once: the length of epochs for the learning rate.
+  void set_epoch_samples(std::int64_t samples) { epoch_samples_ = samples; }
+  std::int64_t epoch_samples() const { return epoch_samples_ > 0 ? epoch_samples_ : train().samples; }
+
+  // Training records that cannot be read, here or on another rank: they are not tried again. kCorruptData where they
+  // are more than spec.dataset.onBadRecord allows.
+  base::Status skip_from_now_on(const std::vector<std::int64_t>& ids);
+  std::vector<std::int64_t> skipped_ids() const { return train_reader_->skipped_ids(); }
 
   // Seconds that each reduction of the present step is to be late: for whoever calls it.
   double injected_network_seconds() const { return injection_.network_seconds(); }
   void inject_for_step(std::int64_t step) { injection_.set_step(step); }
+  // Before a reduction of gradients: this rank's are lost, if that is injected.
+  void inject_into_gradients();
   // A record could not be read, by read_share() or evaluate(): the fault lies in the data set and nowhere
   // else.
   bool data_failed() const { return data_failed_; }
 
   // One training step, in this order; forward and backward for each micro-batch of the share that was read,
   // from 0 to micro_batches() - 1. An empty share is one empty micro-batch.
-  base::Result<BatchTaken> read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end);
+  base::Result<BatchTaken> read_share(std::int64_t epoch, const PositionRanges& ranges);
+  base::Result<BatchTaken> read_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
+    return read_share(epoch, {{begin, end}});
+  }
   int micro_batches() const;
   base::Result<StepSums> forward(int micro);
   base::Status backward(int micro, GradientReduction& reduction);
@@ -114,6 +133,7 @@ class Replica {
   StepInput input_of(int micro) const;
   void choose_at_once();
   void slow_down(double seconds) const;
+  void give_stand_ins();
   base::Status add_unit(int micro, bool last, GradientReduction& reduction);
   void keep_gradients(int micro);
   double divisor(const contract::StepPlan& plan, const ReducedSums& sums) const;
@@ -121,6 +141,8 @@ class Replica {
 
   const contract::TrainingJobSpec spec_;
   const SplitPair data_;
+  Sharding sharding_;
+  std::int64_t epoch_samples_ = 0;  // 0: the data set's
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t optimizer_steps_ = 0;

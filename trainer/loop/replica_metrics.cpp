@@ -66,6 +66,7 @@ struct ReplicaMetrics::Handles {
       family(*registry, prometheus::BuildHistogram(), info_of("step_duration_seconds"))
           .Add(own, Histogram::BucketBoundaries(info_of("step_duration_seconds").buckets));
   std::map<std::string, Counter*> phases = counters("phase_seconds_total", "phase");
+  std::map<std::string, Counter*> input_errors = counters("input_errors_total", "kind");
   std::map<std::string, Counter*> collectives = counters("collectives_total", "op");
   std::map<std::string, Counter*> collective_seconds = counters("collective_seconds_total", "op");
   std::map<std::string, Counter*> collective_bytes = counters("collective_bytes_total", "op");
@@ -107,6 +108,7 @@ void ReplicaMetrics::on_step(const contract::StepPlan& plan, const contract::Com
   h.epoch_ranges += commit.samples > 0 ? 1 : 0;
   h.samples.Increment(static_cast<double>(commit.samples));
   h.steps.Increment();
+  h.input_errors.at("corrupt")->Increment(static_cast<double>(commit.skipped_ids.size()));
   h.step_duration.Observe(commit.step_seconds);
   on_phases(commit.phases);
   Handles::Position& at = h.at();

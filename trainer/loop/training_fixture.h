@@ -98,7 +98,7 @@ inline contract::TrainingJobSpec row_job(const std::string& folder, int ranks, s
 // All plans from `from` to the end, or `max_steps` of them.
 inline std::vector<contract::StepPlan> plans_of(const contract::TrainingJobSpec& spec,
                                                 std::int64_t train_samples, const JobPosition& from = {},
-                                                std::size_t max_steps = 1u << 30) {
+                                                std::size_t max_steps = 1u << 30, const Sharding& sharding = {}) {
   LedgerConfig config;
   config.train_samples = train_samples;
   config.ranks = spec.ranks();
@@ -106,15 +106,19 @@ inline std::vector<contract::StepPlan> plans_of(const contract::TrainingJobSpec&
   config.granule = contract::share_granule(spec);
   config.epochs = spec.training.epochs;
   config.steps = spec.training.steps;
+  if (sharding.policy == contract::ShardingPolicy::kFile) config.dealing = Dealing::kFile;
+  if (sharding.policy == contract::ShardingPolicy::kOff) config.dealing = Dealing::kPasses;
+  config.passes = spec.ranks();
+  config.file_samples = sharding.file_samples;
+  config.shuffle = spec.dataset.shuffle;
+  config.shuffle_seed = spec.dataset.shuffle_seed;
   auto ledger = Ledger::make(config);
   EXPECT_TRUE(ledger.ok());
   if (from.step > 0) {
-    contract::CheckpointPosition position;
-    position.step = from.step;
-    position.epoch = from.epoch;
-    position.cursor = from.cursor;
-    position.consumed = from.consumed;
-    EXPECT_TRUE(ledger->restore(position).ok());
+    EXPECT_TRUE(ledger->restore(to_message(from)).ok());
+    std::vector<int> group;
+    for (int rank = 0; rank < spec.ranks(); ++rank) group.push_back(rank);
+    ledger->regroup(group);
   }
   std::vector<contract::StepPlan> plans;
   while (plans.size() < max_steps) {
@@ -166,13 +170,17 @@ class Rank {
     GradientReduction reduction(ring_, replica->engine().plan().buckets, replica->engine().gradient_arena());
     StepTimer timer(base::real_clock());
     const StepContext context{*replica, ring_.rank(), ring_, reduction, timer, {}};
-    for (const auto& plan : plans_of(spec_, replica->train().samples, result.position, options_.max_steps)) {
+    const std::int64_t samples = replica->train().samples;
+    for (const auto& plan :
+         plans_of(spec_, samples, result.position, options_.max_steps, replica->sharding())) {
+      replica->set_epoch_samples(epoch_samples(result.position, plan, samples));
       const base::Result<contract::Commit> commit = run_step(context, plan);
       keep(*replica, result);
       EVENKEEL_TRY(commit);
       result.commits.push_back(*commit);
       result.hashes.push_back(result.hash);
-      advance(result.position, plan, replica->train().samples);
+      advance(result.position, plan, samples);
+      result.position.poison = replica->skipped_ids();
     }
     EVENKEEL_ASSIGN(result.evaluation, run_evaluation(context));
     result.sent_bytes = ring_.count(contract::CollectiveOp::kAllReduce).sent_bytes;
@@ -197,6 +205,7 @@ class Rank {
     membership.restore_step = found.newest ? found.newest->manifest.step : 0;
     EVENKEEL_ASSIGN(const Restored restored, restore_state(files_, membership, found, {}, replica, ring_));
     result.position = restored.position;
+    EVENKEEL_TRY(replica.skip_from_now_on(restored.position.poison));
     keep(replica, result);
     return {};
   }

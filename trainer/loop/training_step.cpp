@@ -1,8 +1,12 @@
 #include "trainer/loop/training_step.h"
 
+#include <algorithm>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
+#include "trainer/loop/sharding.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -11,6 +15,8 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
+constexpr std::uint32_t kSkippedBucket = 0xFFFD;  // in no plan
+
 // A step whose sum holds other samples than planned must not become weights.
 base::Status check_count(const contract::StepPlan& plan, const ReducedSums& sums) {
   if (sums.count + sums.skipped == plan.planned()) return {};
@@ -18,6 +24,22 @@ base::Status check_count(const contract::StepPlan& plan, const ReducedSums& sums
                                          std::to_string(sums.count) + " samples and " +
                                          std::to_string(sums.skipped) + " skipped ones, planned were " +
                                          std::to_string(plan.planned())};
+}
+
+// Every rank must know what none is to read again: the order is another in the next epoch, and any rank may be the
+// one that writes the checkpoint. Only in steps that skip something.
+base::Status share_what_was_skipped(const StepContext& context, const std::vector<std::int64_t>& own,
+                                    std::int64_t total) {
+  Collective& collective = context.collective;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(collective.size()), 0);
+  const auto me = static_cast<std::size_t>(collective.rank());
+  counts[me] = static_cast<std::int64_t>(own.size());
+  EVENKEEL_TRY(collective.all_reduce(std::span<std::int64_t>(counts), kSkippedBucket));
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(total), 0);
+  const auto before = std::accumulate(counts.begin(), counts.begin() + collective.rank(), std::int64_t{0});
+  std::copy(own.begin(), own.end(), ids.begin() + before);
+  EVENKEEL_TRY(collective.all_reduce(std::span<std::int64_t>(ids), kSkippedBucket));
+  return context.replica.skip_from_now_on(ids);
 }
 
 // Forward and backward of the share that was read, micro-batch after micro-batch.
@@ -39,15 +61,14 @@ Result<StepSums> compute(const StepContext& context) {
 
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
   Replica& replica = context.replica;
-  const auto rank = static_cast<std::size_t>(context.rank);
-
   replica.inject_for_step(plan.step);
   context.enter(StepPhase::kInputWait);
   EVENKEEL_ASSIGN(const BatchTaken taken,
-                  replica.read_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]));
+                  replica.read_share(plan.epoch, share_of(plan, context.rank)));
   EVENKEEL_ASSIGN(StepSums own, compute(context));
   own.skipped = taken.skipped;
   own.ids_hash = taken.id_hash;
+  replica.inject_into_gradients();
   context.enter(StepPhase::kCollectiveWait);
   FixedPointSums* const fixed = replica.fixed_sums();
   EVENKEEL_ASSIGN(const ReducedSums sums, fixed != nullptr ? context.reduction.reduce(plan.step, own, *fixed)
@@ -56,6 +77,7 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
     base::real_clock().sleep_for(base::from_seconds(replica.injected_network_seconds()));
   context.enter(StepPhase::kOptimizer);
   EVENKEEL_TRY(check_count(plan, sums));
+  if (sums.skipped > 0) EVENKEEL_TRY(share_what_was_skipped(context, taken.skipped_ids, sums.skipped));
   EVENKEEL_ASSIGN(const Replica::Applied applied, replica.apply(plan, sums));
   context.enter(StepPhase::kOther);
 
@@ -65,6 +87,7 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   commit.samples = taken.consumed + taken.skipped;
   commit.reduced_count = sums.count + sums.skipped;
   commit.ids_hash = taken.id_hash;
+  commit.skipped_ids = taken.skipped_ids;
   commit.reduced_ids_hash = sums.ids_hash;
   commit.loss_sum = sums.loss;
   commit.correct = static_cast<double>(sums.correct);

@@ -200,15 +200,15 @@ class Worker {
   }
 
   void read_ahead() {
-    const auto rank = static_cast<std::size_t>(settings_.rank);
     events_->look_ahead([&](const contract::StepPlan& plan) {
-      replica_->expect_share(plan.epoch, plan.cuts[rank], plan.cuts[rank + 1]);
+      replica_->expect_share(plan.epoch, share_of(plan, settings_.rank));
     });
   }
 
   // ---- a step
   // ------------------------------------------------------------------------------------------------
   Status train(const StepContext& context, const contract::StepPlan& plan) {
+    replica_->set_epoch_samples(epoch_samples(position_, plan, replica_->train().samples));
     EVENKEEL_ASSIGN(contract::Commit commit, run_step(context, plan));
     commit.phases = timer_.take();
     commit.step_seconds = commit.phases.total() - commit.phases.eval - commit.phases.checkpoint;
@@ -217,6 +217,7 @@ class Worker {
     commit.collective_bytes = count.sent_bytes - counted_.sent_bytes;
     counted_ = count;
     advance(position_, plan, replica_->train().samples);
+    position_.poison = replica_->skipped_ids();
     commit.fence = plan.fence;
     last_commit_ = commit;
     EVENKEEL_TRY(client_->commit(commit));
@@ -282,7 +283,7 @@ class Worker {
     EVENKEEL_ASSIGN(options.injection,
                     Injection::parse(settings_.inject, settings_.rank, settings_.config.ranks));
     if (options.injection.any())
-      base::log_warning("this rank is made slow on purpose", {{"inject", settings_.inject}});
+      base::log_warning("this rank is made slow or wrong on purpose", {{"inject", settings_.inject}});
     EVENKEEL_ASSIGN(replica_, Replica::make(*deps_.files, spec_, options));
     if (replica_->init_from()) base::log_info(to_text(*replica_->init_from()));
     for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
@@ -382,6 +383,7 @@ class Worker {
     join.node = settings_.node_name;
     join.train_samples = replica_->train().samples;
     join.eval_samples = replica_->eval_samples();
+    join.file_samples = replica_->sharding().file_samples;
     join.checkpoint = to_message(found_);
     join.threads = threads_.threads;
     join.cpu_limit = cpu_.cores;
@@ -417,6 +419,7 @@ class Worker {
                     restore_state(*deps_.files, membership, found_, position_, *replica_, *ring_));
     position_ = restored.position;
     position_known_ = true;
+    EVENKEEL_TRY(replica_->skip_from_now_on(position_.poison));
     take_up_checkpoints(membership);
     if (restored.optimizer == OptimizerRestored::kStartsAnew) {
       base::log_warning("the optimizer's state begins at zero: the checkpoint's is of another optimizer");

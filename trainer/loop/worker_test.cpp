@@ -233,5 +233,62 @@ TEST(Worker, bad_data_and_a_missing_folder_end_with_65_and_say_where) {
   EXPECT_EQ(missing.coordinator_exit(), 0);
 }
 
+// Files of CIFAR, so that there are several of them.
+contract::TrainingJobSpec file_job(base::FakeFiles& files, int ranks, const std::vector<int>& sizes) {
+  std::int64_t id = 0;
+  for (std::size_t file = 0; file < sizes.size(); ++file) {
+    std::string content;
+    for (int i = 0; i < sizes[file]; ++i, ++id)
+      content += static_cast<char>(id % 10) + std::string(3072, static_cast<char>(id * 5 % 251));
+    files.put("/data/data_batch_" + std::to_string(file + 1) + ".bin", content);
+  }
+  files.put("/data/test_batch.bin", std::string(3073, '\0'));
+  contract::TrainingJobSpec spec = job(ranks);
+  spec.dataset.format = "cifar10";
+  spec.dataset.sharding = contract::ShardingPolicy::kFile;
+  spec.model.layers = {layer("flatten"), layer("dense", 10)};
+  spec.training.optimizer.learning_rate = 0.001;
+  return spec;
+}
+
+TEST(Worker, a_job_of_ranks_that_own_files_is_stopped_in_an_epoch_and_ends_with_the_same_weights) {
+  std::string hashes[2];
+  for (const bool disturbed : {false, true}) {
+    base::FakeFiles files;
+    contract::TrainingJobSpec spec = file_job(files, 3, {20, 7, 33, 1});
+    spec.training.epochs.reset();
+    spec.checkpoint.every_steps = 1000;
+    for (const std::int64_t steps : disturbed ? std::vector<std::int64_t>{5, 11, 20} : std::vector<std::int64_t>{20}) {
+      spec.training.steps = steps;
+      Job job_run(files, spec, static_cast<std::uint32_t>(steps));
+      job_run.start_all();
+      for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job_run.worker_exit(rank), ExitCode::kDone);
+      EXPECT_EQ(job_run.coordinator_exit(), 0);
+    }
+    const auto found = find_checkpoint(files, "/checkpoints", "uid");
+    ASSERT_TRUE(found.ok() && found->newest);
+    EXPECT_EQ(found->newest->manifest.step, 20);
+    EXPECT_FALSE(found->newest->manifest.owned.empty());
+    auto replica = Replica::make(files, spec, {});
+    ASSERT_TRUE(replica.ok());
+    ASSERT_TRUE(
+        load_checkpoint(files, *found->newest, (*replica)->weights(), (*replica)->optimizer_state()).ok());
+    hashes[disturbed ? 1 : 0] = (*replica)->parameter_hash();
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
+TEST(Worker, TR_05_fewer_files_than_ranks_are_refused_with_64_and_both_numbers) {
+  base::FakeFiles files;
+  Job job_run(files, file_job(files, 2, {8}));
+  job_run.start_all();
+  (void)job_run.worker_exit(0);
+  (void)job_run.worker_exit(1);
+  EXPECT_EQ(job_run.coordinator_exit(), 64);
+  const std::string reason = job_run.termination(0).reason;
+  EXPECT_NE(reason.find("1 file "), std::string::npos) << reason;
+  EXPECT_NE(reason.find("2 ranks"), std::string::npos) << reason;
+}
+
 }  // namespace
 }  // namespace evenkeel::trainer
