@@ -142,7 +142,7 @@ kill_one() { # NAME: starts it, kills a worker after the first checkpoint; exit 
 records files 3 File 'maxRestarts: 2, scope: Job'; run files
 equal "whole files: exit 0" 0 "$status"
 equal "whole files: every sample once an epoch" 12000 "$(report files '[.job.status.replicas[].consumed] | add')"
-contains "whole files: said in the log" "sharding File: as asked for; 7 files for 3 ranks" "$output"
+contains "whole files: explained" "Sharding File: as asked for; 7 files for 3 ranks" "$("$trainer" explain "$work/files.json")"
 records files-attempt 3 File 'maxRestarts: 2, scope: Job'; kill_one files-attempt
 equal "whole files, a killed worker, a new attempt: exit 0" 0 "$status"
 equal "whole files, a new attempt: every sample once" 12000 "$(report files-attempt '[.job.status.replicas[].consumed] | add')"
@@ -155,7 +155,7 @@ bad "fewer files than ranks" 64 "7 files and the job 8 ranks"
 cp -r "$work/records" "$work/packed"; gzip "$work"/packed/*train*
 records packed 8 Auto 'maxRestarts: 0' "$work/packed" 'epochs: 2, batchSize: {global: 12}'; run packed
 equal "compressed files, fewer than ranks: exit 0" 0 "$status"
-contains "compressed files: said in the log" "sharding File: files are compressed" "$output"
+contains "compressed files: explained" "Sharding File: files are compressed" "$("$trainer" explain "$work/packed.json")"
 equal "compressed files: every sample once an epoch" 600 "$(report packed '[.job.status.replicas[].consumed] | add')"
 records off 2 Off 'maxRestarts: 0' "$work/records" 'epochs: 1, batchSize: {global: 12}'; run off
 equal "every rank sees everything: exit 0" 0 "$status"
