@@ -35,6 +35,8 @@ base::Status share_what_was_skipped(const StepContext& context, const std::vecto
   const auto me = static_cast<std::size_t>(collective.rank());
   counts[me] = static_cast<std::int64_t>(own.size());
   EVENKEEL_TRY(collective.all_reduce(std::span<std::int64_t>(counts), kSkippedBucket));
+  if (std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != total)
+    return Error{ErrorCode::kInternal, "the ranks do not agree on how many records were skipped"};
   std::vector<std::int64_t> ids(static_cast<std::size_t>(total), 0);
   const auto before = std::accumulate(counts.begin(), counts.begin() + collective.rank(), std::int64_t{0});
   std::copy(own.begin(), own.end(), ids.begin() + before);
