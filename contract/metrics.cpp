@@ -34,6 +34,7 @@ const LabelInfo kVerdict{
      "CommunicationBound", "CheckpointStall",      "DuplicateData",        "MissingData",    "UnevenSteps",
      "ParameterDrift",     "LossScaledByReplicas", "EmptyBatchNaN",        "ReduceOverflow", "SameOrder",
      "PeerMemoryCorruption", "GradientDiffers"}};
+const LabelInfo kAction{"action", {"batch", "shares", "drop_rank", "data_threads", "cache"}};
 const LabelInfo kResource{"resource", {"trainingjobs", "pods", "services", "configmaps"}};
 const LabelInfo kController{"controller", {"trainingjob"}};
 const LabelInfo kQueue{"name", {"trainingjob"}};
@@ -54,7 +55,7 @@ void add_replica(std::vector<MetricInfo>& out) {
                    std::move(buckets), MetricSource::kReplica});
   };
   add("samples_total", MetricType::kCounter,
-      "Training samples this rank has computed gradients for, kept or not.");
+      "Training samples of the steps this rank has finished; a step that was given up counts where it is done again.");
   add("steps_total", MetricType::kCounter, "Training steps this rank has finished.");
   add("step_duration_seconds", MetricType::kHistogram,
       "Wall time of a training step, without evaluation and checkpoints.", {}, geometric(0.001, 2, 17));
@@ -133,6 +134,12 @@ void add_operator_state(std::vector<MetricInfo>& out) {
   add("target_steps", MetricType::kGauge, "Steps planned.");
   add("imbalance_ratio", MetricType::kGauge, "max/mean - 1 over the ranks; 0 = balanced.",
       {{"dimension", {"busy_time"}}});
+  add("idle_ratio", MetricType::kGauge, "1 - mean/max over the ranks: share of the slowest rank's time that a rank idles.",
+      {{"dimension", {"busy_time"}}});
+  add("rebalances", MetricType::kGauge, "Times that the ranks' shares were changed, taking back included.");
+  add("remedy_gain_ratio", MetricType::kGauge,
+      "Gain in samples per second of the best that was done of its kind: as predicted, and as measured after it.",
+      {kAction, {"kind", {"predicted", "measured"}}});
   add("replica_relative_performance_ratio", MetricType::kGauge,
       "Speed of a rank / reference speed of the job; 1 = as fast as the reference.", {kRank});
   add("stragglers", MetricType::kGauge,

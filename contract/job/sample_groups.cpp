@@ -19,7 +19,7 @@ std::int64_t ghost_group(const TrainingJobSpec& spec) {
 std::int64_t share_granule(const TrainingJobSpec& spec) {
   const bool ghost = spec.training.batch_norm.statistics == BatchNormStatistics::kGhost;
   if (ghost && has_batch_norm(spec.model)) return ghost_group(spec);
-  return spec.training.reproducible ? kDefaultGhostGroup : 1;
+  return spec.training.reproducible ? spec.training.batch_norm.group.value_or(kDefaultGhostGroup) : 1;
 }
 
 std::optional<std::string> too_few_groups(const TrainingJobSpec& spec) {
@@ -27,9 +27,14 @@ std::optional<std::string> too_few_groups(const TrainingJobSpec& spec) {
   if (granule == 1) return std::nullopt;
   const std::int64_t groups = (spec.global_batch() + granule - 1) / granule;
   if (groups >= spec.ranks()) return std::nullopt;
+  std::string unit;
+  if (!has_batch_norm(spec.model)) {
+    unit = " (the unit of reproducible sums, batchNorm.group";
+    unit += spec.training.batch_norm.group ? ")" : ": 16 where it is absent)";
+  }
   return "a global batch of " + std::to_string(spec.global_batch()) + " has " + std::to_string(groups) +
-         " groups of " + std::to_string(granule) + " samples for " + std::to_string(spec.ranks()) +
-         " ranks: make batchSize larger, batchNorm.group smaller, or use fewer replicas";
+         " groups of " + std::to_string(granule) + " samples for " + std::to_string(spec.ranks()) + " ranks" + unit +
+         ": make batchSize larger, batchNorm.group smaller, or use fewer replicas";
 }
 
 }  // namespace evenkeel::contract

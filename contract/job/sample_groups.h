@@ -19,7 +19,8 @@ bool has_batch_norm(const ModelSpec& model);
 // least 1.
 std::int64_t ghost_group(const TrainingJobSpec& spec);
 
-// Shares are whole multiples of it, but for the last of a step.
+// Shares are whole multiples of it, but for the last of a step. With `reproducible` and without batch normalisation:
+// the unit of the sums, batchNorm.group or 16.
 std::int64_t share_granule(const TrainingJobSpec& spec);
 
 // Why the ranks cannot all have a group of each step; nothing where they can.

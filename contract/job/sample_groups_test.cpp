@@ -33,6 +33,19 @@ TEST(SampleGroups, hold_shares_together_only_where_batch_norm_needs_it) {
   EXPECT_EQ(share_granule(layers), 16);
 }
 
+TEST(SampleGroups, are_the_unit_of_reproducible_sums_where_there_is_no_batch_norm) {
+  TrainingJobSpec spec = job(32, 4, "mlp");
+  spec.training.reproducible = true;
+  EXPECT_EQ(share_granule(spec), 16);
+  auto why = too_few_groups(spec);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->find("the unit of reproducible sums, batchNorm.group: 16 where it is absent"), std::string::npos)
+      << *why;
+  spec.training.batch_norm.group = 8;
+  EXPECT_EQ(share_granule(spec), 8);
+  EXPECT_FALSE(too_few_groups(spec));
+}
+
 TEST(SampleGroups, fewer_groups_than_ranks_are_refused_with_the_numbers) {
   TrainingJobSpec spec = job(32, 4);
   EXPECT_FALSE(too_few_groups(spec));

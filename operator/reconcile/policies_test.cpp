@@ -199,6 +199,49 @@ TEST(Progress, remedies_stand_in_the_status_best_first_and_not_too_many) {
   EXPECT_EQ(status.diagnosis["remedies"].size(), 8u);
 }
 
+TEST(Progress, what_was_done_stays_in_the_status_however_little_it_gained) {
+  contract::JobReport report = report_at(10);
+  report.diagnosis.remedies.assign(
+      12, {"cache in memory", 0.5, std::nullopt, contract::RemedyState::kProposed, std::nullopt});
+  report.diagnosis.remedies.push_back(
+      {"shares by speed", 0.4, -0.1, contract::RemedyState::kReverted, std::nullopt});
+  JobStatus status;
+  apply_report(status, report, {}, at(0));
+  ASSERT_EQ(status.diagnosis["remedies"].size(), 8u);
+  EXPECT_EQ(status.diagnosis["remedies"][7]["state"], "Reverted");
+}
+
+TEST(Progress, a_remedy_is_told_when_it_is_applied_and_when_it_is_taken_back) {
+  contract::JobReport report = report_at(10);
+  JobStatus before, after;
+  report.diagnosis.remedies = {
+      {"batch 64 -> 256", 1.5, std::nullopt, contract::RemedyState::kProposed, std::nullopt}};
+  apply_report(before, report, {}, at(0));
+  EXPECT_TRUE(remedy_events(Json(), before.diagnosis).empty());
+  report.diagnosis.remedies[0].state = contract::RemedyState::kApplied;
+  apply_report(after, report, {}, at(0));
+  auto events = remedy_events(before.diagnosis, after.diagnosis);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "RemedyApplied");
+  EXPECT_EQ(events[0].message, "batch 64 -> 256: predicted gain 150%");
+  EXPECT_TRUE(remedy_events(after.diagnosis, after.diagnosis).empty());
+  before = after;
+  report.diagnosis.remedies[0].state = contract::RemedyState::kReverted;
+  report.diagnosis.remedies[0].measured_gain = 0.25;
+  report.diagnosis.remedies.push_back({"shares by speed, for rank 1", 0.3, 0.2, contract::RemedyState::kApplied, std::nullopt});
+  apply_report(after, report, {}, at(0));
+  events = remedy_events(before.diagnosis, after.diagnosis);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].reason, "RemedyReverted");
+  EXPECT_EQ(events[0].message, "batch 64 -> 256: taken back, predicted gain 150%, measured 25%");
+  EXPECT_EQ(events[1].message, "shares by speed, for rank 1: predicted gain 30%, measured 20%");
+  // The same once more, for the same rank.
+  before = after;
+  report.diagnosis.remedies.push_back(report.diagnosis.remedies[1]);
+  apply_report(after, report, {}, at(0));
+  EXPECT_EQ(remedy_events(before.diagnosis, after.diagnosis).size(), 1u);
+}
+
 TEST(Balance, shares_that_follow_a_slow_rank_are_balanced) {
   contract::JobReport report = report_at(1);
   report.replicas.resize(1);

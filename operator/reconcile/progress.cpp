@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "operator/reconcile/text.h"
 
@@ -69,15 +70,33 @@ Json balance_json(const contract::Balance& balance) {
   return json;
 }
 
+bool was_done(contract::RemedyState state) {
+  return state == contract::RemedyState::kApplied || state == contract::RemedyState::kReverted;
+}
+
+// The best, but whatever was done stays: it is not to be told of twice.
+std::vector<contract::Remedy> shown(const std::vector<contract::Remedy>& remedies) {
+  const auto done = static_cast<std::size_t>(
+      std::count_if(remedies.begin(), remedies.end(), [](const auto& r) { return was_done(r.state); }));
+  std::size_t proposals = kRemediesShown - std::min(done, kRemediesShown);
+  std::vector<contract::Remedy> list;
+  for (const contract::Remedy& remedy : remedies) {
+    if (!was_done(remedy.state) && proposals == 0) continue;
+    proposals -= was_done(remedy.state) ? 0 : 1;
+    list.push_back(remedy);
+    if (list.size() == kRemediesShown) break;
+  }
+  return list;
+}
+
 Json remedies_json(const std::vector<contract::Remedy>& remedies) {
   Json list = Json::array();
-  for (const contract::Remedy& remedy : remedies) {
+  for (const contract::Remedy& remedy : shown(remedies)) {
     Json entry = {{"action", fit_text(remedy.action)}};
     put(entry, "predictedGain", remedy.predicted_gain);
     put(entry, "measuredGain", remedy.measured_gain);
     entry["state"] = contract::remedy_state_name(remedy.state);
     list.push_back(std::move(entry));
-    if (list.size() == kRemediesShown) break;
   }
   return list;
 }
@@ -141,6 +160,54 @@ void apply_report(JobStatus& status, const contract::JobReport& report, const st
   for (const contract::ReplicaReport& replica : shown(report.replicas))
     replicas.push_back(replica_json(replica, pods));
   status.replicas = std::move(replicas);
+}
+
+namespace {
+
+// How often each action was done, and of that taken back.
+struct Doings {
+  int applied = 0, reverted = 0;
+  const Json* last = nullptr;
+};
+
+std::map<std::string, Doings> doings(const Json& diagnosis) {
+  std::map<std::string, Doings> all;
+  const Json& remedies = base::child(diagnosis, "remedies");
+  if (!remedies.is_array()) return all;
+  for (const Json& remedy : remedies) {
+    const std::string state = base::string_at(remedy, "state");
+    if (state != "Applied" && state != "Reverted") continue;
+    Doings& one = all[base::string_at(remedy, "action")];
+    ++one.applied;
+    one.reverted += state == "Reverted" ? 1 : 0;
+    one.last = &remedy;
+  }
+  return all;
+}
+
+std::string gains_text(const Json& remedy) {
+  const auto percent = [&](const char* key) {
+    return std::to_string(std::lround(100 * remedy.value(key, 0.0))) + "%";
+  };
+  std::string text = "predicted gain " + percent("predictedGain");
+  if (remedy.contains("measuredGain")) text += ", measured " + percent("measuredGain");
+  return text;
+}
+
+}  // namespace
+
+std::vector<EventNote> remedy_events(const Json& before, const Json& after) {
+  std::vector<EventNote> events;
+  const auto known = doings(before);
+  for (const auto& [action, now] : doings(after)) {
+    const auto at = known.find(action);
+    const Doings was = at == known.end() ? Doings() : at->second;
+    const std::string text = action + ": ";
+    if (now.applied > was.applied) events.push_back({false, "RemedyApplied", text + gains_text(*now.last)});
+    if (now.reverted > was.reverted)
+      events.push_back({false, "RemedyReverted", text + "taken back, " + gains_text(*now.last)});
+  }
+  return events;
 }
 
 std::optional<ConditionText> judge_balance(const contract::JobReport& report, double threshold,

@@ -6,6 +6,7 @@
 
 #include "contract/report.h"
 #include "operator/reconcile/children.h"
+#include "operator/reconcile/reconcile.h"
 #include "operator/reconcile/status.h"
 
 namespace evenkeel::oper {
@@ -14,6 +15,10 @@ namespace evenkeel::oper {
 // those of the attempt before stay.
 void apply_report(JobStatus& status, const contract::JobReport& report, const std::vector<Pod>& pods,
                   WallTimeValue now);
+
+// RemedyApplied and RemedyReverted, for what status.diagnosis `after` knows more than the stored one: since both are
+// in the status, each is told once, also by an operator that has just begun.
+std::vector<EventNote> remedy_events(const Json& before, const Json& after);
 
 // The condition Balanced: False while a rank is slower than `threshold` (with a margin against flapping).
 // Nothing where nothing has been measured.

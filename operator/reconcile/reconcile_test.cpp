@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "contract/labels.h"
 #include "operator/reconcile/cluster_fake.h"
 
@@ -57,6 +59,27 @@ TEST(Reconcile, phase_tells_the_truth_from_pending_to_running) {
   EXPECT_EQ(c.phase(), "Running");
   EXPECT_EQ(c.condition("Running"), "True");
   EXPECT_TRUE(c.has_event("RendezvousComplete"));
+}
+
+TEST(Reconcile, a_remedy_is_told_once_also_by_a_new_operator) {
+  ClusterFake c;
+  c.settle().run_all();
+  c.join_all();
+  c.report->diagnosis.remedies = {
+      {"shares by speed, for rank 3", 0.4, std::nullopt, contract::RemedyState::kApplied, std::nullopt}};
+  const auto told = [&] {
+    return std::count_if(c.events.begin(), c.events.end(), [](const auto& e) { return e.reason == "RemedyApplied"; });
+  };
+  c.settle();
+  EXPECT_EQ(told(), 1);
+  c.report->progress.step = 99;
+  c.report->diagnosis.remedies[0].measured_gain = 0.38;
+  c.settle();  // nothing is remembered but the status: as after a restart
+  EXPECT_EQ(told(), 1);
+  EXPECT_FALSE(c.has_event("RemedyReverted"));
+  c.report->diagnosis.remedies[0].state = contract::RemedyState::kReverted;
+  c.settle();
+  EXPECT_TRUE(c.has_event("RemedyReverted"));
 }
 
 TEST(Reconcile, three_of_four_joined_is_not_running) {

@@ -5,6 +5,7 @@
 
 #include "operator/reconcile/membership.h"
 #include "operator/reconcile/phase_policy.h"
+#include "operator/reconcile/progress.h"
 #include "operator/reconcile/text.h"
 #include "operator/reconcile/time_accounting.h"
 #include "operator/reconcile/worker_counts.h"
@@ -132,6 +133,8 @@ Decision close(Turn& turn) {
   const Json stored = to_json(turn.before);
   if (!same_json(stored, to_json(turn.status))) {
     turn.status.time = book_time(turn.before, turn.report, turn.now);
+    for (const EventNote& note : remedy_events(turn.before.diagnosis, turn.status.diagnosis))
+      turn.event(note.warning, note.reason, note.message);
     Json next = to_json(turn.status);
     turn.decision.status_is_urgent = !same_json(without_progress(stored), without_progress(next));
     turn.decision.status = std::move(next);

@@ -142,8 +142,12 @@ class JobSamples {
   }
 
   void balance() {
-    if (const auto ratio = number(base::child(status_, "balance"), "imbalanceRatio"))
+    if (const auto ratio = number(base::child(status_, "balance"), "imbalanceRatio"); ratio && *ratio > -1) {
       add("imbalance_ratio", "dimension", "busy_time", *ratio);
+      add("idle_ratio", "dimension", "busy_time", *ratio / (1 + *ratio));  // max/mean - 1 and 1 - mean/max
+    }
+    add_number("rebalances", base::child(status_, "balance"), "rebalances");
+    remedies(base::at_path(status_, {"diagnosis", "remedies"}));
     const double threshold =
         number(base::at_path(job_, {"spec", "balance"}), "stragglerThreshold").value_or(0.75);
     int measured = 0, stragglers = 0;
@@ -161,6 +165,34 @@ class JobSamples {
       for (const std::string& one : page_.values("diagnosis", "verdict"))
         add("diagnosis", "verdict", one, one == verdict ? 1 : 0);
     shares(base::at_path(status_, {"diagnosis", "losses"}));
+  }
+
+  void add_gain(const char* action, const char* kind, const std::optional<double>& gain) {
+    if (!gain) return;
+    LabelList labels = labels_;
+    labels.push_back({"action", action});
+    labels.push_back({"kind", kind});
+    page_.add("remedy_gain_ratio", std::move(labels), *gain);
+  }
+
+  // What was done, by what it is called; of several of one kind the one that gained most, which comes first.
+  void remedies(const Json& list) {
+    static constexpr std::pair<const char*, const char*> kActions[] = {{"batch ", "batch"},
+                                                                       {"shares by speed", "shares"},
+                                                                       {"go on without rank ", "drop_rank"},
+                                                                       {"data threads ", "data_threads"},
+                                                                       {"cache in memory", "cache"}};
+    if (!list.is_array()) return;
+    for (const auto& [words, action] : kActions) {
+      for (const Json& remedy : list) {
+        const std::string state = base::string_at(remedy, "state");
+        const bool done = state == "Applied" || state == "Reverted";
+        if (!done || !base::string_at(remedy, "action").starts_with(words)) continue;
+        add_gain(action, "predicted", number(remedy, "predictedGain"));
+        add_gain(action, "measured", number(remedy, "measuredGain"));
+        break;
+      }
+    }
   }
 
   // The losses are in the status; compute is what is left of the step.

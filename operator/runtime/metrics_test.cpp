@@ -20,7 +20,11 @@ const Json kJob = *base::parse_json(
     "workers": {"running": 4, "ready": 4}, "restarts": {"total": 2, "countedTowardsMax": 1},
     "progress": {"step": 50, "targetSteps": 200, "samplesPerSecond": 123.5},
     "time": {"productiveSeconds": 12.5, "unproductiveSeconds": {"imagePull": 3}},
-    "balance": {"imbalanceRatio": 0.4}, "diagnosis": {"verdict": "Straggler", "losses": {"imbalance": 0.25, "inputWait": 0.05}},
+    "balance": {"imbalanceRatio": 0.25, "rebalances": 2}, "diagnosis": {"verdict": "Straggler", "losses": {"imbalance": 0.25, "inputWait": 0.05},
+      "remedies": [{"action": "gradients as 16 bit on the wire", "predictedGain": 0.9, "state": "Proposed"},
+        {"action": "shares by speed, for rank 3", "predictedGain": 0.5, "measuredGain": 0.45, "state": "Applied"},
+        {"action": "shares by speed, for rank 1", "predictedGain": 0.3, "measuredGain": 0.1, "state": "Reverted"},
+        {"action": "batch x2: 64 -> 128 samples a step", "predictedGain": 0.2, "state": "Proposed"}]},
     "replicas": [{"rank": 0, "relativePerformance": 1.0}, {"rank": 3, "relativePerformance": 0.56}]}})");
 
 std::string page_of(const std::vector<Json>& jobs) {
@@ -39,7 +43,11 @@ TEST(JobMetrics, say_what_the_status_says) {
         "evenkeel_job_spec_replicas{" + labels + "} 4",
         "evenkeel_job_status_replicas{" + labels + ",state=\"ready\"} 4",
         "evenkeel_job_status_restarts{" + labels + "} 2", "evenkeel_job_progress_ratio{" + labels + "} 0.25",
-        "evenkeel_job_imbalance_ratio{" + labels + ",dimension=\"busy_time\"} 0.4",
+        "evenkeel_job_imbalance_ratio{" + labels + ",dimension=\"busy_time\"} 0.25",
+        "evenkeel_job_idle_ratio{" + labels + ",dimension=\"busy_time\"} 0.2",
+        "evenkeel_job_rebalances{" + labels + "} 2",
+        "evenkeel_job_remedy_gain_ratio{" + labels + ",action=\"shares\",kind=\"predicted\"} 0.5",
+        "evenkeel_job_remedy_gain_ratio{" + labels + ",action=\"shares\",kind=\"measured\"} 0.45",
         "evenkeel_job_stragglers{" + labels + "} 1",
         "evenkeel_job_replica_relative_performance_ratio{" + labels + ",rank=\"3\"} 0.56",
         "evenkeel_job_diagnosis{" + labels + ",verdict=\"Straggler\"} 1",
@@ -53,6 +61,7 @@ TEST(JobMetrics, say_what_the_status_says) {
 TEST(JobMetrics, what_has_not_happened_is_absent_and_nothing_outlives_its_object) {
   const std::string page = page_of({kJob});
   EXPECT_EQ(page.find("completion_timestamp"), std::string::npos);
+  EXPECT_EQ(page.find("action=\"batch\""), std::string::npos) << "only proposed";
   EXPECT_TRUE(page_of({}).empty());
   const std::string fresh = page_of({*base::parse_json(R"({"metadata": {"namespace": "a", "name": "n"}})")});
   EXPECT_TRUE(has(fresh, R"(evenkeel_job_status_phase{namespace="a",trainingjob="n",phase="Pending"} 1)"))

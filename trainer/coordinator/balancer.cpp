@@ -79,8 +79,15 @@ void Balancer::reset_rank(int rank) {
 void Balancer::regrouped(std::int64_t global_batch) {
   config_.global_batch = global_batch;
   change_.reset();
+  drop_.reset();
   open_.reset();
   agreeing_ = drop_agreeing_ = 0;
+}
+
+void Balancer::dropped(const BalanceDecision& decision, std::int64_t from_step) {
+  drop_ = Drop{decision.rank, decision.predicted_gain, decision.step_seconds, from_step};
+  remember({"go on without rank " + std::to_string(decision.rank), decision.predicted_gain, std::nullopt,
+            contract::RemedyState::kApplied, std::nullopt});
 }
 
 // Seconds of own work for a sample; where work is counted, for a sample of mean size.
@@ -360,20 +367,31 @@ BalanceDecision Balancer::change_shares(const View& found, std::int64_t next_ste
   return decision;
 }
 
-std::optional<BalanceDecision> Balancer::judge_change(std::int64_t next_step) {
+// Absent: too few steps since then.
+std::optional<double> Balancer::fresh_step_seconds(std::int64_t from_step) const {
   std::vector<double> fresh;
   std::int64_t steps = 0;
   for (const Block& block : blocks_) {
-    if (block.first_step < change_->from_step) continue;
+    if (block.first_step < from_step) continue;
     fresh.push_back(block.step_seconds / static_cast<double>(block.steps));
     steps += block.steps;
   }
   if (steps < config_.window || static_cast<int>(fresh.size()) < config_.shortest) return std::nullopt;
+  return median(std::move(fresh));
+}
+
+void Balancer::forget_before(std::int64_t step) {
+  while (!blocks_.empty() && blocks_.front().first_step < step) blocks_.pop_front();
+  forget_noise();
+}
+
+std::optional<BalanceDecision> Balancer::judge_change(std::int64_t next_step) {
+  const std::optional<double> step_seconds = fresh_step_seconds(change_->from_step);
+  if (!step_seconds) return std::nullopt;
   const Change change = *change_;
   change_.reset();
-  while (blocks_.front().first_step < change.from_step) blocks_.pop_front();  // of other shares
-  forget_noise();
-  const double gain = change.step_seconds_before / median(fresh) - 1;
+  forget_before(change.from_step);  // of other shares
+  const double gain = change.step_seconds_before / *step_seconds - 1;
   contract::Remedy& remedy = remedies_[change.remedy];
   remedy.measured_gain = gain;
   if (gain >= config_.give_back_below * change.predicted_gain) {
@@ -454,6 +472,26 @@ void Balancer::judge_limits(const View& v) {
   }
 }
 
+std::optional<BalanceDecision> Balancer::judge_drop() {
+  const std::optional<double> step_seconds = fresh_step_seconds(drop_->from_step);
+  if (!step_seconds) return std::nullopt;
+  const Drop drop = *drop_;
+  drop_.reset();
+  forget_before(drop.from_step);
+  const double gain = drop.step_seconds_before / *step_seconds - 1;
+  contract::Remedy& remedy = remedies_.back();
+  remedy.measured_gain = gain;
+  if (gain >= config_.give_back_below * drop.predicted_gain) return std::nullopt;
+  remedy.state = contract::RemedyState::kReverted;
+  BalanceDecision decision;
+  decision.action = BalanceAction::kBringBack;
+  decision.rank = drop.rank;
+  decision.predicted_gain = drop.predicted_gain;
+  decision.reason = "without rank " + std::to_string(drop.rank) + " it gained " + percent(gain) + " where " +
+                    percent(drop.predicted_gain) + " was predicted: it is brought back";
+  return decision;
+}
+
 // Only where the best shares do not help: it must be much slower for two windows, and the others faster
 // alone.
 std::optional<BalanceDecision> Balancer::drop_a_rank(const View& v) {
@@ -475,18 +513,23 @@ std::optional<BalanceDecision> Balancer::drop_a_rank(const View& v) {
   // The ring's share of the rest: (N-1)/N of what a rank sends.
   const double n = static_cast<double>(v.present.size());
   const double rest = v.rest_seconds * ((n - 2) / (n - 1)) / ((n - 1) / n);
-  const double gain = (largest(own) + v.rest_seconds) / (slowest + rest) - 1;
-  if (gain <= config_.min_gain) return std::nullopt;
+  // Against the steps as they are: where its work does not follow its share, new shares have not helped.
+  const double gain = v.step_seconds / (slowest + rest) - 1;
+  const double above_noise = config_.noise_factor * v.noise / std::sqrt(static_cast<double>(v.blocks));
+  if (gain <= std::max(config_.min_gain, above_noise)) return std::nullopt;
   drop_advised_ = v.slowest;
-  const bool allowed = config_.mode == BalanceMode::kRebalance && config_.min_replicas > 0 &&
-                       static_cast<int>(others.present.size()) >= config_.min_replicas;
-  remember({"go on without rank " + std::to_string(v.slowest), gain, std::nullopt,
-            allowed ? contract::RemedyState::kProposed : contract::RemedyState::kNotAllowed, std::nullopt});
-  if (!allowed) return std::nullopt;
+  const bool allowed = config_.mode == BalanceMode::kRebalance && config_.min_ranks > 0 &&
+                       static_cast<int>(others.present.size()) >= config_.min_ranks;
+  if (!allowed) {
+    remember({"go on without rank " + std::to_string(v.slowest), gain, std::nullopt,
+              contract::RemedyState::kNotAllowed, std::nullopt});
+    return std::nullopt;
+  }
   BalanceDecision decision;
   decision.action = BalanceAction::kDropRank;
   decision.rank = static_cast<int>(v.slowest);
   decision.predicted_gain = gain;
+  decision.step_seconds = v.step_seconds;
   decision.reason = "rank " + std::to_string(v.slowest) + " needs " + two_digits(v.slowness) +
                     " times as long for a sample: the others alone are faster, predicted gain " +
                     percent(gain);
@@ -496,15 +539,17 @@ std::optional<BalanceDecision> Balancer::drop_a_rank(const View& v) {
 std::optional<BalanceDecision> Balancer::decide(std::int64_t next_step) {
   if (config_.mode == BalanceMode::kOff || !std::exchange(news_, false)) return std::nullopt;
   if (change_) return judge_change(next_step);
+  if (drop_) return judge_drop();
   const std::optional<View> found = worth_acting();
   if (!found) agreeing_ = 0;
   const std::optional<View> long_view = found ? found : view(static_cast<int>(blocks_.size()));
   if (long_view && static_cast<int>(blocks_.size()) >= config_.shortest) judge_limits(*long_view);
   if (found) {
     const bool sure = agreed(*found);
-    if (!sure || config_.mode != BalanceMode::kRebalance || newest_step_ < rest_until_step_)
-      return std::nullopt;
-    return change_shares(*found, next_step);
+    // Shares that were just taken back are no help against it.
+    const bool tried = newest_step_ < rest_until_step_;
+    if (!tried && (!sure || config_.mode != BalanceMode::kRebalance)) return std::nullopt;
+    if (!tried) return change_shares(*found, next_step);
   }
   return long_view && static_cast<int>(blocks_.size()) >= config_.window ? drop_a_rank(*long_view)
                                                                          : std::nullopt;

@@ -3,10 +3,12 @@
 // step numbers and seconds that are handed in; not thread safe.
 //
 //   watching   add() each committed step, decide() after it. Enough gain, above the noise -> a Decision.
-//   measuring  the first 20 fresh steps under the new shares are compared with those before. Less than half
-//   of
+//   measuring  the first 20 fresh steps under the new shares are compared with those before. Less than half of
 //              what was predicted -> one Decision to take it back, and rest for a while; else the costs,
 //              known better by now, may correct the shares once, and it is watching again.
+//
+// Where shares do not help, a rank that is much slower is left out in the same way: dropped() when that is done,
+// measured, and brought back where it does not pay.
 //
 // A rank's cost is the median of its own work per sample over the last blocks: a block is a step, or as many
 // short steps as add up to something that a scheduler or a CPU quota does not rule. Few blocks are enough
@@ -32,7 +34,7 @@ enum class BalanceMode { kOff, kObserve, kRebalance };
 struct BalancerConfig {
   BalanceMode mode = BalanceMode::kRebalance;
   std::int64_t global_batch = 1;
-  int min_replicas = 0;  // spec.workers.minReplicas; 0: not set, then dropping a rank is advice at most
+  int min_ranks = 0;  // of spec.workers.minReplicas; 0: a rank may not be dropped, which is advice at most then
   // Ranks under a CPU quota run at full speed and stand still by turns (periods of 100 ms).
   bool cpu_quotas = false;
   // Granule, floor and caps that shares keep to. set_limits() when they change.
@@ -58,15 +60,16 @@ struct BalancerConfig {
   int rest_steps = 100;  // after a change was taken back; doubles each time
 };
 
-enum class BalanceAction { kShares, kTakeBack, kDropRank };
+enum class BalanceAction { kShares, kTakeBack, kDropRank, kBringBack };
 
 struct BalanceDecision {
   BalanceAction action = BalanceAction::kShares;
   // kShares, kTakeBack: what the ledger divides by from the next plan on. Empty: evenly. A rank that takes
   // part and is not known counts as the mean of the others.
   std::vector<std::optional<double>> seconds_per_sample;
-  int rank = -1;              // kDropRank
+  int rank = -1;              // kDropRank, kBringBack
   double predicted_gain = 0;  // in samples/s
+  double step_seconds = 0;    // kDropRank: of a step as they are now
   std::string reason;         // one sentence, for log and event
 };
 
@@ -86,8 +89,8 @@ class Balancer {
   void add(const StepWork& step, bool special);
   // What to do now, if anything; to be asked after every add(). `next_step` is the first step that has no
   // plan yet: from it on the decision will be in force. A decision is returned once and counts as carried
-  // out, but for kDropRank: that is the caller's to do or leave, and is said again only when the rank has
-  // become another one.
+  // out, but for kDropRank: that is the caller's to do or leave (dropped()), and is said again only when the rank
+  // has become another one.
   std::optional<BalanceDecision> decide(std::int64_t next_step);
   BalanceState state() const;
 
@@ -95,6 +98,10 @@ class Balancer {
   void reset_rank(int rank);
   // Other ranks take part, or the batch is another: a measurement under way is given up. Costs stay.
   void regrouped(std::int64_t global_batch);
+  // The rank of a kDropRank is left out from this step on; after regrouped() of that group.
+  void dropped(const BalanceDecision& decision, std::int64_t from_step);
+  // Whether what was done last is still being measured: another change now would blur it.
+  bool measuring() const { return change_ || drop_; }
   // What shares are divided by now; as in BalanceDecision.
   const std::vector<std::optional<double>>& in_force() const { return in_force_; }
   // What so many samples would take the rank by what its CPU quota allows, where it was stopped by that with more of
@@ -139,6 +146,11 @@ class Balancer {
     std::int64_t from_step = 0;
     std::size_t remedy = 0;  // in remedies_
   };
+  struct Drop {
+    int rank = -1;
+    double predicted_gain = 0, step_seconds_before = 0;
+    std::int64_t from_step = 0;
+  };
 
   std::optional<double> cost_in(const Block& block, std::size_t rank, double work_per_sample) const;
   std::optional<View> view(int blocks) const;
@@ -161,6 +173,9 @@ class Balancer {
   std::optional<BalanceDecision> refine();
   std::optional<BalanceDecision> judge_change(std::int64_t next_step);
   std::optional<BalanceDecision> drop_a_rank(const View& view);
+  std::optional<BalanceDecision> judge_drop();
+  std::optional<double> fresh_step_seconds(std::int64_t from_step) const;
+  void forget_before(std::int64_t step);
   void judge_limits(const View& view);
   void remember(contract::Remedy remedy);
   double block_seconds() const {
@@ -177,6 +192,7 @@ class Balancer {
   std::vector<std::optional<double>> in_force_;
   std::vector<std::optional<Stopped>> stopped_;  // by rank
   std::optional<Change> change_;  // being measured
+  std::optional<Drop> drop_;      // being measured; its remedy is the newest
   std::int64_t rest_until_step_ = 0, rest_steps_ = 0;
   // Blocks in a row that say that this rank's share should change.
   int agreeing_ = 0;

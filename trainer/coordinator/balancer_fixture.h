@@ -66,6 +66,8 @@ class SimulatedJob {
       rank.samples = static_cast<double>(plans_.front()[r]);
       rank.compute_seconds = rank.samples * options_.seconds_per_sample * factor[r] * random_(options_.noise);
       if (quota[r] < 1) rank.compute_seconds = throttled(r, now_, rank.compute_seconds);
+      rank.compute_seconds += fixed_seconds[r];
+      if (rests[r]) rank = away();
       slowest = std::max(slowest, rank.own_seconds());
       work.ranks.push_back(rank);
     }
@@ -87,7 +89,9 @@ class SimulatedJob {
     own_seconds = slowest;
     balancer->add(work, false);
     const auto decision = balancer->decide(steps + kPlansAhead);
-    if (decision && decision->action != BalanceAction::kDropRank) {
+    if (decision && decision->rank >= 0 && carries_drops) {
+      regroup(*decision);
+    } else if (decision && decision->rank < 0) {
       costs_ = decision->seconds_per_sample;
       ++changes;
       changed_at = steps + kPlansAhead;
@@ -109,9 +113,21 @@ class SimulatedJob {
  private:
   static constexpr int kPlansAhead = 4;
 
+  // As Coordination does at a step boundary: plans that are out are void.
+  void regroup(const BalanceDecision& decision) {
+    const bool drops = decision.action == BalanceAction::kDropRank;
+    rests[static_cast<std::size_t>(decision.rank)] = drops;
+    plans_.assign(kPlansAhead - 1, divide());
+    balancer->regrouped(options_.config.global_batch);
+    if (drops) balancer->dropped(decision, steps + 1);
+  }
+
   std::vector<std::int64_t> divide() const {
     std::vector<std::optional<double>> costs = costs_;
     if (costs.empty()) costs.assign(options_.ranks, 1.0);
+    for (std::size_t r = 0; r < options_.ranks; ++r) {
+      if (rests[r]) costs[r].reset();
+    }
     return min_max_shares(options_.config.global_batch, costs, options_.config.limits).shares;
   }
 
@@ -154,6 +170,9 @@ class SimulatedJob {
   std::vector<std::vector<std::int64_t>> plans_;
 
  public:
+  std::vector<bool> rests = std::vector<bool>(options_.ranks, false);
+  std::vector<double> fixed_seconds = std::vector<double>(options_.ranks, 0);  // of each step, by rank
+  bool carries_drops = true;
   std::vector<double> factor;                                          // slowness by rank
   std::vector<double> quota = std::vector<double>(options_.ranks, 1);  // of a core, by rank
   std::optional<Balancer> balancer;

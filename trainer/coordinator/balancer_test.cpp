@@ -100,7 +100,7 @@ TEST(Balancer, limits_are_kept_and_named) {
 TEST(Balancer, a_much_slower_rank_is_dropped_only_where_the_others_are_faster_and_enough) {
   SimulatedJob::Options options;
   options.config.limits.floor = 16;  // statistics of a batch need as many
-  options.config.min_replicas = 3;
+  options.config.min_ranks = 3;
   const auto drop = [](SimulatedJob& job) {
     for (int i = 0; i < 150; ++i) {
       const auto decision = job.step();
@@ -109,19 +109,71 @@ TEST(Balancer, a_much_slower_rank_is_dropped_only_where_the_others_are_faster_an
     return -1;
   };
   SimulatedJob job(options);
+  job.carries_drops = false;
   job.factor[1] = 8;  // 16 of its samples take 128, three others need 43
   EXPECT_EQ(drop(job), 1);
   EXPECT_EQ(drop(job), -1) << "said once";
-  options.config.min_replicas = 4;
+  options.config.min_ranks = 4;
   SimulatedJob few(options);
   few.factor[1] = 8;
   EXPECT_EQ(drop(few), -1);
   EXPECT_EQ(few.balancer->state().remedies.at(0).state, RemedyState::kNotAllowed);
-  options.config.min_replicas = 3;
+  options.config.min_ranks = 3;
   options.config.limits.floor = 0;
   SimulatedJob useful(options);
   useful.factor[1] = 5;  // slow, but what it does is a help
   EXPECT_EQ(drop(useful), -1);
+}
+
+SimulatedJob::Options floor_of_sixteen() {
+  SimulatedJob::Options options;
+  options.config.limits.floor = 16;
+  options.config.min_ranks = 3;
+  return options;
+}
+
+TEST(Balancer, a_rank_that_is_left_out_is_measured_and_stays_out_where_that_pays) {
+  SimulatedJob job(floor_of_sixteen());
+  job.factor[1] = 8;
+  for (int i = 0; i < 150; ++i) job.step();
+  EXPECT_TRUE(job.rests[1]);
+  EXPECT_EQ(job.shares, (std::vector<std::int64_t>{43, 0, 43, 42}));
+  EXPECT_FALSE(job.balancer->measuring());
+  const contract::Remedy remedy = job.balancer->state().remedies.at(0);
+  EXPECT_EQ(remedy.action, "go on without rank 1");
+  EXPECT_EQ(remedy.state, RemedyState::kApplied);
+  // 16 samples of 16 ms, against 43 of 2; 2 ms of rest, of which a ring of three needs 8/9.
+  EXPECT_NEAR(remedy.predicted_gain, 258 / (86 + 2 * 8.0 / 9) - 1, 0.01);
+  EXPECT_NEAR(remedy.measured_gain.value_or(0), 258.0 / 88 - 1, 0.01);
+}
+
+TEST(Balancer, a_rank_that_is_left_out_for_nothing_is_brought_back) {
+  SimulatedJob job(floor_of_sixteen());
+  job.factor[1] = 8;
+  while (!job.rests[1]) {
+    job.step();
+    ASSERT_LT(job.steps, 150);
+  }
+  job.factor = {8, 8, 8, 8};  // whatever it was, it was not this rank alone
+  for (int i = 0; i < 60; ++i) job.step();
+  EXPECT_FALSE(job.rests[1]);
+  const contract::Remedy remedy = job.balancer->state().remedies.at(0);
+  EXPECT_EQ(remedy.state, RemedyState::kReverted);
+  EXPECT_LT(*remedy.measured_gain, 0);
+  for (int i = 0; i < 300; ++i) job.step();
+  EXPECT_FALSE(job.rests[1]) << "once is enough";
+}
+
+TEST(Balancer, a_rank_whose_work_does_not_follow_its_share_is_left_out_after_shares_were_tried) {
+  SimulatedJob::Options options;
+  options.config.min_ranks = 3;
+  SimulatedJob job(options);
+  job.fixed_seconds[2] = 0.5;  // whatever its share
+  for (int i = 0; i < 300; ++i) job.step();
+  EXPECT_TRUE(job.rests[2]);
+  const contract::Remedy remedy = job.balancer->state().remedies.at(0);
+  EXPECT_EQ(remedy.action, "go on without rank 2");
+  EXPECT_NEAR(remedy.measured_gain.value_or(0), remedy.predicted_gain, 0.2 * remedy.predicted_gain);
 }
 
 TEST(Balancer, what_a_new_process_needs_is_learned_anew) {

@@ -172,13 +172,11 @@ void Coordination::start_stepping(double now) {
 
 // Nothing further is planned while another rank waits: it is taken in as soon as all that is planned is done.
 void Coordination::issue_plans(double now) {
-  if ((joiner_waits() || leaver_stays() || next_batch_) && !stop_requested_ && !ledger_->complete()) {
+  if (next_drop_ && !may_rest(next_drop_->rank)) next_drop_.reset();
+  const char* const reason = reason_for_another_group();
+  if (reason != nullptr && !stop_requested_ && !ledger_->complete()) {
     if (!plans_.empty()) return;
-    const char* reason = joiner_waits()   ? "another rank has come"
-                         : leaver_stays() ? "a rank leaves"
-                                          : "the batch becomes another";
-    dismiss_leavers();
-    if (next_batch_) ledger_->set_global_batch(*std::exchange(next_batch_, std::nullopt));
+    prepare_another_group();
     return regroup(reason, now);
   }
   while (ledger_->issued_step() < ledger_->committed().step + kPlansAhead) {
@@ -315,6 +313,7 @@ void Coordination::measure(const contract::StepPlan& plan,
   run_facts_.add_ranks(by_rank);
   input_wait_s_ += input;
   straggler_wait_s_ += slowest - own;
+  measure_noise(by_rank);
   if (last_commit_at_ && !special) work.wall_seconds = now - *last_commit_at_;
   last_commit_at_ = now;
   last_was_special_ = plan.evaluate_after || plan.checkpoint_after;
@@ -342,9 +341,35 @@ StepWork Coordination::by_quota(StepWork work) const {
   return work;
 }
 
-// A larger batch, where the user's limit and its price allow it; taken back where it does not pay.
+// Only of steps in which every rank has measured it.
+void Coordination::measure_noise(const std::vector<std::optional<contract::Commit>>& by_rank) {
+  std::vector<double> samples, squares;
+  double reduced = 0;
+  for (const auto& commit : by_rank) {
+    if (!commit || commit->samples == 0) continue;
+    if (commit->own_gradient_square <= 0) return;
+    samples.push_back(static_cast<double>(commit->samples));
+    squares.push_back(commit->own_gradient_square);
+    reduced = commit->reduced_gradient_square;
+  }
+  noise_.add(samples, squares, reduced);
+}
+
+// Steps before this one were of another kind: they say nothing of those that come.
+void Coordination::forget_measurements(std::int64_t before_step) {
+  windows_from_step_ = before_step;
+  window_.restart();
+  run_window_.restart();
+  for (auto& member : members_) {
+    if (member) member->quota.restart();
+  }
+}
+
+// A larger batch, where the user's limit and its price allow it; taken back where it does not pay. One thing at a
+// time: what the balancer has done must have been measured.
 void Coordination::tune(const StepWork& work, const contract::StepPlan& plan, bool special) {
   if (tuner_.rests()) return;
+  if (balancer_->measuring() || next_drop_) return tuner_.regrouped();
   if (!special && plan.planned() == plan.global_batch)
     tuner_.add(plan.global_batch, static_cast<double>(plan.planned()), work.step_seconds);
   // Pricing looks at all of the window: not after every step.
@@ -354,6 +379,9 @@ void Coordination::tune(const StepWork& work, const contract::StepPlan& plan, bo
   if (!change) return;
   base::log_info(change->reason, {{"step", plan.step}});
   next_batch_ = change->global_batch;
+  // In its first steps plans are compiled and buffers grow.
+  constexpr std::int64_t kSettlingSteps = 3;
+  forget_measurements(ledger_->issued_step() + 1 + kSettlingSteps);
 }
 
 // Other shares from the next plan on, where that pays.
@@ -363,14 +391,14 @@ void Coordination::balance(const StepWork& work, bool special) {
   if (!decision) return;
   base::log_info(decision->reason, {{"fromStep", ledger_->issued_step() + 1},
                                     {"predictedGain", decision->predicted_gain}});
-  if (decision->action == BalanceAction::kDropRank) return;  // advice
-  ledger_->set_division({decision->seconds_per_sample, balancer_config().limits});
-  // What was measured until now says nothing about steps that are divided otherwise.
-  windows_from_step_ = ledger_->issued_step() + 1;
-  window_.restart();
-  run_window_.restart();
-  for (auto& member : members_) {
-    if (member) member->quota.restart();
+  if (decision->action == BalanceAction::kDropRank) {
+    next_drop_ = decision;
+  } else if (decision->action == BalanceAction::kBringBack) {
+    auto& member = members_[static_cast<std::size_t>(decision->rank)];
+    if (member) member->rests = false;
+  } else {
+    ledger_->set_division({decision->seconds_per_sample, balancer_config().limits});
+    forget_measurements(ledger_->issued_step() + 1);
   }
 }
 
@@ -381,7 +409,8 @@ BalancerConfig Coordination::balancer_config() const {
   BalancerConfig config;
   config.mode = mode_of(spec.balance_mode);
   config.global_batch = ledger_->config().global_batch;
-  config.min_replicas = spec.workers.min_replicas.value_or(0);
+  // A rank that is left out waits for its group: without groups there is nothing to wait for.
+  if (elastic() && spec.workers.min_replicas) config.min_ranks = static_cast<int>(ranks_at_least());
   config.cpu_quotas = std::any_of(members_.begin(), members_.end(),
                                   [](const auto& m) { return m && m->join.cpu_limit > 0; });
   config.limits.granule = ledger_->config().granule;

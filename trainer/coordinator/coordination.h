@@ -95,6 +95,7 @@ class Coordination {
     bool reported = false;  // it said itself that it cannot go on
     std::optional<double> asked_to_stop_at;
     bool leaving = false;  // is let go at the next step boundary
+    bool rests = false;    // so slow that the others are faster without it: it waits, and may be called back
     std::string parameter_hash;
     double restore_seconds = 0;
     std::int64_t committed = 0;     // last step this rank committed
@@ -135,6 +136,11 @@ class Coordination {
   bool leaver_stays() const;
   bool takes_part(const std::optional<Member>& member) const;
   void dismiss_leavers();
+  bool may_rest(int rank) const;
+  const char* reason_for_another_group() const;
+  void prepare_another_group();
+  std::int64_t here() const;
+  void call_all_back();
   void follow_the_size();
   std::int64_t ranks_at_least() const;
   void regroup(const std::string& reason, double now);
@@ -161,6 +167,8 @@ class Coordination {
   void measure(const contract::StepPlan& plan, const std::vector<std::optional<contract::Commit>>& by_rank,
                double now);
   StepWork by_quota(StepWork work) const;
+  void measure_noise(const std::vector<std::optional<contract::Commit>>& by_rank);
+  void forget_measurements(std::int64_t before_step);
   void balance(const StepWork& work, bool special);
   BalancerConfig balancer_config() const;
   void tune(const StepWork& work, const contract::StepPlan& plan, bool special);
@@ -251,7 +259,10 @@ class Coordination {
   std::int64_t windows_from_step_ = 0;  // steps before it go into no window
   StragglerRule rule_;
   Tuner tuner_;
+  NoiseMeter noise_;
   std::optional<std::int64_t> next_batch_;  // global batch that is to be in force from the next step boundary on
+  std::optional<BalanceDecision> next_drop_;  // the rank is to rest from then on
+  std::optional<BalanceDecision> dropped_;    // it does, and the group without it is about to form
   CostFit cost_fit_;
   History history_;
   double gradient_bytes_ = 0;  // of the last step's reduction; 0: unknown

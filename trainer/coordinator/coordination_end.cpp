@@ -55,7 +55,7 @@ void Coordination::who_is_to_stop(double now) {
   int here = 0, asked = 0;
   bool somebody_waits = false;
   for (auto& member : members_) {
-    if (!member || !member->connected || (begun_ && !member->in_group)) continue;
+    if (!member || !member->connected || (begun_ && !member->in_group && !member->rests)) continue;
     ++here;
     if (!member->asked_to_stop_at) continue;
     ++asked;
@@ -105,6 +105,11 @@ void Coordination::finish(bool completed, const std::string& reason, double now)
   ended_at_ = now;
   findings_.reset();
   message_ = completed ? "completed" : "stopped: " + reason;
+  // Nothing was left to do, maybe against what the user expects.
+  if (completed && !last_plan_ && ledger_ && ledger_->committed().step > 0) {
+    message_ += ": the checkpoint has already done " + std::to_string(ledger_->committed().epoch) + " epochs (" +
+                std::to_string(ledger_->committed().step) + " steps); for more, raise training.epochs or steps";
+  }
   base::log_info(message_, {{"step", ledger_ ? ledger_->committed().step : 0},
                             {"samples", ledger_ ? ledger_->samples() : 0}});
   send_to_all(MessageType::kFinish, to_json(contract::Finish{completed, reason}));

@@ -30,6 +30,21 @@ std::optional<FailedCheck> failed_check(const std::string& reason) {
   return std::nullopt;
 }
 
+// What Auto is, by the optimizer (training-semantics 2).
+std::string rate_rule_name(const contract::TrainingSpec& training) {
+  switch (training.learning_rate_scaling) {
+    case contract::LearningRateScaling::kLinear:
+      return "Linear";
+    case contract::LearningRateScaling::kSqrt:
+      return "Sqrt";
+    case contract::LearningRateScaling::kNone:
+      return "None";
+    case contract::LearningRateScaling::kAuto:
+      break;
+  }
+  return training.optimizer.type.starts_with("adam") ? "Sqrt" : "Linear";
+}
+
 }  // namespace
 
 CheckFacts Coordination::check_facts() const {
@@ -90,6 +105,7 @@ DiagnosisInput Coordination::diagnosis_input(const DiagnosisWindow& window) cons
   job.batch_rule = kept ? BatchRule::kGlobalKept : BatchRule::kPerRankKept;
   if (ledger_) job.global_batch = ledger_->config().global_batch;
   job.max_global_batch = spec.max_global_batch;
+  job.rate_rule = rate_rule_name(spec.training);
   job.local_batch_norm = contract::has_batch_norm(spec.model) &&
                          spec.training.batch_norm.statistics == contract::BatchNormStatistics::kLocal;
   job.shares_by_speed = balancer_ && !balancer_->in_force().empty();

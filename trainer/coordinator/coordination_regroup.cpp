@@ -24,7 +24,7 @@ constexpr double kLongestTurnSeconds = 180;  // a pre-flight is one of them
 
 // A rank that is there and wanted: of the group, or of the next one.
 bool Coordination::takes_part(const std::optional<Member>& member) const {
-  return member && member->connected && !member->leaving &&
+  return member && member->connected && !member->leaving && !member->rests &&
          (member->in_group || member->hello.rank < wanted_);
 }
 
@@ -40,7 +40,40 @@ bool Coordination::is_leaver(const Member& member) const {
 
 bool Coordination::leaver_stays() const {
   return std::any_of(members_.begin(), members_.end(),
-                     [&](const auto& m) { return m && m->in_group && is_leaver(*m); });
+                     [&](const auto& m) { return m && (m->in_group || m->rests) && is_leaver(*m); });
+}
+
+// The others must be enough, and all of them in the group: whoever waits to be taken in changes what was predicted.
+bool Coordination::may_rest(int rank) const {
+  const auto& member = members_[static_cast<std::size_t>(rank)];
+  const bool settled = !joiner_waits() && !leaver_stays();
+  return settled && takes_part(member) && member->in_group && here() - 1 >= ranks_at_least();
+}
+
+std::int64_t Coordination::here() const {
+  return std::count_if(members_.begin(), members_.end(), [&](const auto& m) { return takes_part(m); });
+}
+
+// Slow ranks are better than none.
+void Coordination::call_all_back() {
+  for (auto& member : members_) {
+    if (member) member->rests = false;
+  }
+}
+
+const char* Coordination::reason_for_another_group() const {
+  if (joiner_waits()) return "another rank has come";
+  if (leaver_stays()) return "a rank leaves";
+  if (next_drop_) return "the others are faster without the slowest rank";
+  return next_batch_ ? "the batch becomes another" : nullptr;
+}
+
+void Coordination::prepare_another_group() {
+  dismiss_leavers();
+  if (next_batch_) ledger_->set_global_batch(*std::exchange(next_batch_, std::nullopt));
+  if (!next_drop_) return;
+  members_[static_cast<std::size_t>(next_drop_->rank)]->rests = true;
+  dropped_ = std::exchange(next_drop_, std::nullopt);
 }
 
 void Coordination::set_wanted(int ranks, double now) {
@@ -58,8 +91,8 @@ void Coordination::set_wanted(int ranks, double now) {
 // At a step boundary: what they did is committed, and nobody waits for them.
 void Coordination::dismiss_leavers() {
   for (auto& member : members_) {
-    if (!member || !member->in_group || !is_leaver(*member)) continue;
-    member->in_group = false;
+    if (!member || !(member->in_group || member->rests) || !is_leaver(*member)) continue;
+    member->in_group = member->rests = false;
     if (!member->connected) continue;
     const bool surplus = member->hello.rank >= wanted_;
     const char* words = surplus ? "the job goes on with fewer ranks" : "this rank was asked to stop; the others go on";
@@ -70,9 +103,7 @@ void Coordination::dismiss_leavers() {
 // A death leaves the global batch alone. Another size of the job changes it where the batch is one per rank
 // (training-semantics 2): upwards when the ranks are there, downwards at once.
 void Coordination::follow_the_size() {
-  int here = 0;
-  for (const auto& member : members_) here += takes_part(member) ? 1 : 0;
-  const int size = std::clamp(std::max(size_, here), 1, wanted_);
+  const int size = std::clamp(std::max(size_, static_cast<int>(here())), 1, wanted_);
   if (size == size_) return;
   const bool weak = config_.spec.training.scaling == contract::Scaling::kWeak;
   const std::int64_t batch = ledger_->config().global_batch;
@@ -109,6 +140,7 @@ void Coordination::regroup(const std::string& reason, double now) {
     member->paused = member->ready = false;
     if (member->connected)
       outgoing_.push_back({member->connection, MessageType::kRegroup, to_json(contract::Regroup{fence_, reason})});
+    if (member->rests) member->in_group = false;
   }
   form_if_all_paused(now);
 }
@@ -132,18 +164,17 @@ void Coordination::on_broken(int rank, const contract::Broken& broken, double no
 
 void Coordination::form_if_all_paused(double now) {
   if (turn_ != Turn::kPausing || ended()) return;
-  std::int64_t here = 0, survivors = 0, highest = 0;
+  if (here() < ranks_at_least()) call_all_back();
+  std::int64_t survivors = 0, highest = 0;
   for (const auto& member : members_) {
-    if (!takes_part(member)) continue;
-    ++here;
-    if (!member->in_group) continue;
+    if (!takes_part(member) || !member->in_group) continue;
     if (!member->paused) return;
     ++survivors;
     highest = std::max(highest, member->committed);
   }
   if (survivors == 0)
     return fail(-1, code(ExitCode::kTryAgain), "no rank is left that holds the state: " + group_reason_, now);
-  if (here < ranks_at_least()) return;  // survivors hold
+  if (here() < ranks_at_least()) return;  // survivors hold
   catch_up(highest, now);
   if (!ended()) form_again(highest, now);
 }
@@ -228,6 +259,7 @@ void Coordination::form(contract::Membership membership, double now) {
   }
   if (!balancer_) balancer_.emplace(balancer_config());
   balancer_->regrouped(ledger_->config().global_batch);
+  if (dropped_) balancer_->dropped(*std::exchange(dropped_, std::nullopt), ledger_->committed().step + 1);
   tuner_.regrouped();
   turn_ = Turn::kForming;
   turn_since_ = now;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "trainer/coordinator/coordination_story.h"
 
 namespace evenkeel::trainer {
@@ -419,6 +421,109 @@ TEST(Regroup, what_a_dead_rank_owned_goes_to_the_others_and_the_first_plan_tells
   }
   EXPECT_EQ(told, 78) << "all that is not committed";
   EXPECT_EQ(plan.planned(), 12);
+}
+
+// Rank 3 of 4 needs 40 ms a sample where the others need 1, and each must have 16 (statistics of its own batch).
+class SlowRank {
+ public:
+  SlowRank() : story(config(), 64 * 1000) { story.starts(); }
+
+  void steps(int n, double others_seconds = 0.001) {
+    for (int i = 0; i < n; ++i) step(others_seconds);
+  }
+  std::vector<int> group() const { return story.membership(0).ranks; }
+  // All of the group leave it where it stands, and the next one begins.
+  void regroup() {
+    const std::int64_t at = story.report().progress.step;
+    for (const int rank : group()) story.pauses(rank, at);
+    for (const int rank : group()) story.ready(rank);
+  }
+  bool regroups() const { return story.report().message.starts_with("a new group forms"); }
+  const contract::Remedy* remedy() {
+    report = story.report();
+    for (const contract::Remedy& one : report.diagnosis.remedies) {
+      if (one.action == "go on without rank 3") return &one;
+    }
+    return nullptr;
+  }
+
+  Story story;
+  contract::JobReport report;
+
+ private:
+  static contract::TrainerConfig config() {
+    contract::TrainerConfig config = elastic_config(4, 64);
+    config.spec.balance_mode = contract::BalanceMode::kRebalance;
+    config.spec.workers.min_replicas = 3;
+    config.spec.model.preset = "resnet20";
+    config.spec.training.batch_norm.statistics = contract::BatchNormStatistics::kLocal;
+    return config;
+  }
+
+  void step(double others_seconds) {
+    if (regroups()) regroup();
+    const contract::StepPlan plan = story.plans.at(story.report().progress.step + 1);
+    const std::vector<int> ranks = group();
+    std::vector<double> own;
+    for (const int rank : ranks) {
+      const auto at = static_cast<std::size_t>(rank);
+      own.push_back(static_cast<double>(plan.cuts[at + 1] - plan.cuts[at]) * (rank == 3 ? 0.04 : others_seconds));
+    }
+    const double seconds = *std::max_element(own.begin(), own.end()) + 0.002;
+    story.now += seconds;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      contract::Commit commit = test_commit(plan, ranks[i], own[i]);
+      commit.step_seconds = seconds;
+      story.says(ranks[i], MessageType::kCommit, commit);
+    }
+    if (story.plans.size() > 8) story.says(3, MessageType::kHeartbeat, contract::Heartbeat{0, "other"});
+  }
+};
+
+TEST(Regroup, the_others_go_on_without_a_rank_that_only_keeps_them_waiting) {
+  SlowRank s;
+  s.steps(90);
+  EXPECT_EQ(s.group(), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(s.story.got(s.story.id(3), MessageType::kFinish), nullptr) << "its pod stays";
+  EXPECT_EQ(s.story.plans.rbegin()->second.planned(), 64) << "the batch is kept";
+  ASSERT_NE(s.remedy(), nullptr);
+  EXPECT_EQ(s.remedy()->state, contract::RemedyState::kApplied);
+  EXPECT_NEAR(s.remedy()->measured_gain.value_or(0), s.remedy()->predicted_gain, 0.05 * s.remedy()->predicted_gain);
+  EXPECT_EQ(s.story.report().replicas[3].state, "joined");
+  EXPECT_EQ(s.story.report().joined, 4);
+}
+
+TEST(Regroup, a_rank_that_rests_is_called_back_where_too_few_are_left) {
+  SlowRank s;
+  s.steps(90);
+  s.story.disconnects(1);
+  for (const int rank : {0, 2}) s.story.pauses(rank, s.story.report().progress.step);
+  EXPECT_EQ(s.group(), (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(s.story.membership(3).source, StateSource::kMemory) << "it has missed steps";
+}
+
+TEST(Regroup, a_rank_that_rested_for_nothing_is_taken_in_again) {
+  SlowRank s;
+  while (s.group().size() == 4) {
+    s.steps(1);
+    ASSERT_LT(s.story.report().progress.step, 90);
+  }
+  s.steps(40, 0.04);  // whatever it was has come to all of them
+  EXPECT_EQ(s.group(), (std::vector<int>{0, 1, 2, 3}));
+  ASSERT_NE(s.remedy(), nullptr);
+  EXPECT_EQ(s.remedy()->state, contract::RemedyState::kReverted);
+}
+
+TEST(Regroup, a_rank_that_rests_goes_when_it_is_asked_to) {
+  SlowRank s;
+  s.steps(90);
+  s.story.says(3, MessageType::kStopRequest, contract::StopRequest{"SIGTERM"});
+  s.story.passes(1.0);
+  for (int rank = 0; rank < 4; ++rank) s.story.says(rank, MessageType::kHeartbeat, contract::Heartbeat{0, "other"});
+  s.story.passes(1.2);
+  s.steps(6);
+  EXPECT_NE(s.story.got(s.story.id(3), MessageType::kFinish), nullptr);
+  EXPECT_EQ(s.story.report().stage, JobStage::kRunning);
 }
 
 }  // namespace

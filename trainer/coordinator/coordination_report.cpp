@@ -53,10 +53,10 @@ const Findings& Coordination::findings() const {
 std::optional<BatchOffer> Coordination::batch_offer() const {
   const Findings& found = findings();
   const DiagnosisInput input = diagnosis_input(window_);
-  const auto priced = price_remedies({found, input.job, input.ranks, ShareLimits(), std::nullopt});
+  const auto priced = price_remedies({found, input.job, input.ranks, ShareLimits(), noise_.scale()});
   for (const PricedRemedy& offer : priced) {
     if (offer.kind != RemedyKind::kLargerBatch || offer.remedy.state != contract::RemedyState::kProposed) continue;
-    return BatchOffer{offer.amount, offer.remedy.predicted_gain};
+    return BatchOffer{offer.amount, offer.remedy.predicted_gain, offer.remedy.predicted_loss_gain};
   }
   return std::nullopt;
 }
@@ -66,10 +66,10 @@ std::vector<contract::Remedy> Coordination::remedies(const Findings& found) cons
   const DiagnosisInput input = diagnosis_input(ended() ? run_window_ : window_);
   std::vector<contract::Remedy> done =
       balancer_ ? balancer_->state().remedies : std::vector<contract::Remedy>();
-  if (tuner_.done()) done.push_back(*tuner_.done());
+  done.insert(done.end(), tuner_.done().begin(), tuner_.done().end());
   const ShareLimits limits = balancer_ ? balancer_->limits() : ShareLimits();
   std::vector<contract::Remedy> all =
-      all_remedies(price_remedies({found, input.job, input.ranks, limits, std::nullopt}), done);
+      all_remedies(price_remedies({found, input.job, input.ranks, limits, noise_.scale()}), done);
   for (contract::Remedy& remedy : all) {
     remedy.predicted_gain = rounded(remedy.predicted_gain).value_or(0);
     remedy.measured_gain = rounded(remedy.measured_gain);

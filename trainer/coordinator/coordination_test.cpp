@@ -115,6 +115,8 @@ TEST(Coordination, a_job_that_is_done_already_ends_at_once) {
   }
   s.all_ready();
   EXPECT_EQ(s.coordination().stage(), JobStage::kCompleted);
+  EXPECT_NE(s.report().message.find("the checkpoint has already done 1 epochs (10 steps)"), std::string::npos)
+      << s.report().message;
 }
 
 TEST(Coordination, different_parameters_stop_the_job_before_step_one) {

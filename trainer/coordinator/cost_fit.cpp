@@ -95,7 +95,10 @@ std::optional<Baseline> CostFit::baseline(double samples) const {
   return Baseline{samples, compute, 0, compute, BaselineSource::kFitted};
 }
 
-std::optional<NoiseScale> noise_scale(std::span<const double> samples, double mean_rank_norm_squared,
+namespace {
+
+// Either may be negative: they are estimates.
+std::optional<NoiseScale> noise_terms(std::span<const double> samples, double mean_rank_norm_squared,
                                       double norm_squared) {
   double inverse = 0, sum = 0, ranks = 0;
   for (const double n : samples) {
@@ -109,8 +112,41 @@ std::optional<NoiseScale> noise_scale(std::span<const double> samples, double me
   NoiseScale scale;
   scale.trace = (mean_rank_norm_squared - norm_squared) / (h - 1 / sum);
   scale.gradient_squared = (h * norm_squared - mean_rank_norm_squared / sum) / (h - 1 / sum);
-  if (!(scale.gradient_squared > 0) || !(scale.trace > 0)) return std::nullopt;
   return scale;
+}
+
+}  // namespace
+
+std::optional<NoiseScale> noise_scale(std::span<const double> samples, double mean_rank_norm_squared,
+                                      double norm_squared) {
+  const auto scale = noise_terms(samples, mean_rank_norm_squared, norm_squared);
+  if (!scale || !(scale->gradient_squared > 0) || !(scale->trace > 0)) return std::nullopt;
+  return scale;
+}
+
+void NoiseMeter::add(std::span<const double> samples, std::span<const double> norms_squared,
+                     double norm_squared) {
+  double sum = 0, ranks = 0;
+  for (std::size_t r = 0; r < samples.size(); ++r) {
+    if (samples[r] <= 0) continue;
+    sum += norms_squared[r];
+    ++ranks;
+  }
+  const auto terms = ranks > 0 ? noise_terms(samples, sum / ranks, norm_squared) : std::nullopt;
+  if (!terms || !std::isfinite(terms->trace) || !std::isfinite(terms->gradient_squared)) return;
+  constexpr double kRemembered = 20;
+  const double weight = 1 / std::min(kRemembered, static_cast<double>(++measured_));
+  trace_ += weight * (terms->trace - trace_);
+  gradient_squared_ += weight * (terms->gradient_squared - gradient_squared_);
+}
+
+std::optional<NoiseScale> NoiseMeter::scale() const {
+  constexpr std::int64_t kLeastMeasured = 5;
+  // Samples that are all alike differ by rounding alone: that is no data from which anything could be said.
+  constexpr double kRounding = 1e-3;
+  if (measured_ < kLeastMeasured || !(gradient_squared_ > 0) || !(trace_ > kRounding * gradient_squared_))
+    return std::nullopt;
+  return NoiseScale{trace_, gradient_squared_};
 }
 
 }  // namespace evenkeel::trainer

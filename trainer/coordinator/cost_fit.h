@@ -53,4 +53,18 @@ struct NoiseScale {
 std::optional<NoiseScale> noise_scale(std::span<const double> samples, double mean_rank_norm_squared,
                                       double norm_squared);
 
+// The noise scale from many steps: of one step it is mostly noise itself, so trace and G2 are averaged, each for
+// itself (both are unbiased, their quotient is not), over the last measurements.
+class NoiseMeter {
+ public:
+  // One step. By rank: samples, and the squared norm of the rank's own mean gradient; 0 samples: took no part.
+  void add(std::span<const double> samples, std::span<const double> norms_squared, double norm_squared);
+  // Absent: too few measurements, or noise alone.
+  std::optional<NoiseScale> scale() const;
+
+ private:
+  std::int64_t measured_ = 0;
+  double trace_ = 0, gradient_squared_ = 0;
+};
+
 }  // namespace evenkeel::trainer

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "trainer/coordinator/balancer_fixture.h"
 
 namespace evenkeel::trainer {
@@ -69,6 +71,48 @@ TEST(NoiseScale, of_unequal_batches) {
   EXPECT_NEAR(scale->gradient_squared, 4.5, 1e-6);
   EXPECT_FALSE(noise_scale(std::vector<double>{4, 0}, 21, 6)) << "one rank has no noise to compare";
   EXPECT_FALSE(noise_scale(std::vector<double>{4, 4}, 1e9, 1)) << "nothing but noise";
+}
+
+// Gradients of single samples: 0.5 in each of 16 directions, and normal noise of variance 9 in each. tr = 144, G2 = 4.
+TEST(NoiseScale, of_many_noisy_steps_is_that_of_the_samples) {
+  constexpr int kDirections = 16;
+  const std::vector<double> samples{4, 8, 0, 16};
+  Normal random(7);
+  NoiseMeter meter;
+  const auto step = [&] {
+    std::vector<double> squares, all(kDirections, 0);
+    for (const double n : samples) {
+      double square = 0;
+      for (int d = 0; d < kDirections && n > 0; ++d) {
+        const double mean = 0.5 + 3 / std::sqrt(n) * (random(0.2) - 1) / 0.2;
+        square += mean * mean;
+        all[static_cast<std::size_t>(d)] += n / 28 * mean;
+      }
+      squares.push_back(square);
+    }
+    double reduced = 0;
+    for (const double mean : all) reduced += mean * mean;
+    meter.add(samples, squares, reduced);
+  };
+  for (int i = 0; i < 4; ++i) step();
+  EXPECT_FALSE(meter.scale()) << "too few to say";
+  double trace = 0, square = 0;
+  constexpr int kRounds = 400;
+  for (int i = 0; i < kRounds; ++i) {
+    for (int k = 0; k < 20; ++k) step();
+    const auto scale = meter.scale();
+    if (!scale) continue;
+    trace += scale->trace / kRounds;
+    square += scale->gradient_squared / kRounds;
+  }
+  EXPECT_NEAR(trace, 144, 6);
+  EXPECT_NEAR(square, 4, 0.5);
+}
+
+TEST(NoiseScale, of_samples_that_are_all_alike_is_not_known) {
+  NoiseMeter meter;
+  for (int i = 0; i < 20; ++i) meter.add(std::vector<double>{8, 8}, std::vector<double>{1 + 1e-7, 1}, 1);
+  EXPECT_FALSE(meter.scale()) << "rounding is no noise";
 }
 
 }  // namespace

@@ -168,6 +168,13 @@ double gain_of_batch(const Waterfall& w, double factor) {
   return factor * w.step_seconds / ((w.step_seconds - once) * factor + once) - 1;
 }
 
+double gain_in_the_end(const Remedy& remedy) {
+  const double speed = remedy.measured_gain.value_or(remedy.predicted_gain);
+  if (!remedy.predicted_loss_gain) return speed;
+  // What the model learns less from a sample stays as predicted.
+  return (1 + speed) * (1 + *remedy.predicted_loss_gain) / (1 + remedy.predicted_gain) - 1;
+}
+
 std::vector<PricedRemedy> price_remedies(const RemedyInput& in) {
   std::vector<PricedRemedy> priced;
   if (!in.findings.waterfall || in.findings.waterfall->step_seconds <= 0) return priced;
@@ -176,7 +183,7 @@ std::vector<PricedRemedy> price_remedies(const RemedyInput& in) {
     if (one && one->remedy.predicted_gain >= kLeastGain) priced.push_back(std::move(*one));
   }
   std::stable_sort(priced.begin(), priced.end(), [](const PricedRemedy& a, const PricedRemedy& b) {
-    return a.remedy.predicted_gain > b.remedy.predicted_gain;
+    return gain_in_the_end(a.remedy) > gain_in_the_end(b.remedy);
   });
   return priced;
 }
@@ -188,9 +195,8 @@ std::vector<Remedy> all_remedies(const std::vector<PricedRemedy>& priced, const 
     const bool said = one.kind == RemedyKind::kShares && !done.empty();
     if (!said) all.push_back(one.remedy);
   }
-  std::stable_sort(all.begin(), all.end(), [](const Remedy& a, const Remedy& b) {
-    return a.measured_gain.value_or(a.predicted_gain) > b.measured_gain.value_or(b.predicted_gain);
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Remedy& a, const Remedy& b) { return gain_in_the_end(a) > gain_in_the_end(b); });
   if (all.size() > kMostRemedies) all.resize(kMostRemedies);
   return all;
 }

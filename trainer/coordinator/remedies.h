@@ -29,13 +29,17 @@ struct RemedyInput {
   std::optional<NoiseScale> noise;
 };
 
-// Best first. Those below 2 percent are left out.
+// Best first, by time to the same loss where that is known, else by samples/s. Those below 2 percent of samples/s
+// are left out.
 std::vector<PricedRemedy> price_remedies(const RemedyInput& input);
 
 // For the report: what was done and measured (the balancer's) together with what could be done. A proposal of
 // new shares is the balancer's own affair where it has one.
 std::vector<contract::Remedy> all_remedies(const std::vector<PricedRemedy>& priced,
                                            const std::vector<contract::Remedy>& done);
+
+// What a remedy gains in the end: as measured, else as predicted; where the batch changes, in time to the same loss.
+double gain_in_the_end(const contract::Remedy& remedy);
 
 // Samples/s over now, for steps of k times the samples: the fixed cost and the network are paid once a step.
 double gain_of_batch(const Waterfall& waterfall, double factor);

@@ -81,6 +81,21 @@ TEST(Remedies, a_batch_beyond_the_noise_scale_is_not_worth_it) {
   EXPECT_LT(*batch->remedy.predicted_loss_gain, 0);
 }
 
+TEST(Remedies, what_is_gained_in_the_end_comes_first) {
+  Given g = kept_batch();
+  g.job.wire_is_32_bit = true;
+  g.noise = NoiseScale{200, 1};
+  const auto prices = g.prices();
+  ASSERT_GE(prices.size(), 2u);
+  for (std::size_t i = 1; i < prices.size(); ++i)
+    EXPECT_GE(gain_in_the_end(prices[i - 1].remedy), gain_in_the_end(prices[i].remedy));
+  // Less speed than was promised: so much less is gained in the end, too.
+  Remedy remedy{"batch 64 -> 128", 0.6, 0.2, RemedyState::kApplied, 0.4};
+  EXPECT_NEAR(gain_in_the_end(remedy), 1.2 * 1.4 / 1.6 - 1, 1e-9);
+  remedy.measured_gain.reset();
+  EXPECT_NEAR(gain_in_the_end(remedy), 0.4, 1e-9);
+}
+
 TEST(Remedies, without_a_baseline_or_a_fit_what_needs_one_has_no_price) {
   Given g = given(46, {16, 16, 16, 16}, {36, 36, 36, 36}, 1, std::nullopt);
   g.job = kept_batch().job;

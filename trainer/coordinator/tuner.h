@@ -1,11 +1,14 @@
 // The larger batch, tried: taken where its price promises enough and the user's limit allows it, measured, and
-// taken back where it does not give half of what was promised. Owned by Coordination, which feeds it and carries
-// its decisions out at a step boundary. Pure: time is step numbers and rates that are handed in.
+// taken back where it does not give half of what was promised; then that was the last one. Where it did, the next
+// one may follow: what a larger batch is worth to the model grows while it learns. Owned by Coordination, which
+// feeds it and carries its decisions out at a step boundary. Pure: time is step numbers and rates that are handed
+// in.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "contract/report.h"
 
@@ -13,7 +16,7 @@ namespace evenkeel::trainer {
 
 struct TunerConfig {
   bool applies = false;       // tune.mode is Apply
-  double least_gain = 0.05;   // in samples/s; less is not worth a change of the batch
+  double least_gain = 0.05;   // in samples/s, and in time to the same loss; less is not worth a change of the batch
   int steps = 20;             // measured before and after
   double give_back_below = 0.5;  // measured gain over predicted gain
 };
@@ -22,6 +25,7 @@ struct TunerConfig {
 struct BatchOffer {
   std::int64_t global_batch = 0;
   double predicted_gain = 0;  // in samples/s: 0.5 is half as many again
+  std::optional<double> predicted_loss_gain = {};  // in time to the same loss, where the noise scale is known
 };
 
 struct BatchChange {
@@ -41,7 +45,7 @@ class Tuner {
   // The ranks are others now: a measurement under way begins anew.
   void regrouped();
   // What was done, for the report.
-  const std::optional<contract::Remedy>& done() const { return done_; }
+  const std::vector<contract::Remedy>& done() const { return done_; }
   // Nothing will be decided any more: no offer need be priced.
   bool rests() const { return !config_.applies || phase_ == Phase::kOver; }
 
@@ -49,6 +53,8 @@ class Tuner {
   enum class Phase { kWatching, kMeasuring, kOver };
   double rate() const { return seconds_ > 0 ? samples_ / seconds_ : 0; }
   void measure_anew();
+  std::optional<BatchChange> take(std::int64_t global_batch, const std::optional<BatchOffer>& offer);
+  std::optional<BatchChange> judge();
 
   TunerConfig config_;
   Phase phase_ = Phase::kWatching;
@@ -57,7 +63,7 @@ class Tuner {
   double rate_before_ = 0;
   std::int64_t steps_ = 0;
   double samples_ = 0, seconds_ = 0;
-  std::optional<contract::Remedy> done_;
+  std::vector<contract::Remedy> done_;
 };
 
 }  // namespace evenkeel::trainer

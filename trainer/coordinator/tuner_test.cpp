@@ -28,9 +28,12 @@ TEST(Tuner, a_batch_that_pays_is_taken_measured_and_kept) {
   run(tuner, 64, 0.1, 4);  // plans that were out already
   run(tuner, 256, 0.16);
   EXPECT_FALSE(tuner.decide(256, std::nullopt));
-  EXPECT_NEAR(*tuner.done()->measured_gain, 1.5, 1e-9);
-  EXPECT_EQ(tuner.done()->state, contract::RemedyState::kApplied);
-  EXPECT_TRUE(tuner.rests());
+  EXPECT_NEAR(*tuner.done().back().measured_gain, 1.5, 1e-9);
+  EXPECT_EQ(tuner.done().back().state, contract::RemedyState::kApplied);
+  EXPECT_FALSE(tuner.rests()) << "the next one may pay too";
+  run(tuner, 256, 0.16);
+  EXPECT_EQ(tuner.decide(256, BatchOffer{512, 0.2})->global_batch, 512);
+  EXPECT_EQ(tuner.done().size(), 2u);
 }
 
 TEST(Tuner, a_batch_that_does_not_pay_is_taken_back) {
@@ -41,8 +44,18 @@ TEST(Tuner, a_batch_that_does_not_pay_is_taken_back) {
   const auto back = tuner.decide(256, std::nullopt);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->global_batch, 64);
-  EXPECT_EQ(tuner.done()->state, contract::RemedyState::kReverted);
+  EXPECT_EQ(tuner.done().back().state, contract::RemedyState::kReverted);
   EXPECT_TRUE(tuner.rests());
+}
+
+TEST(Tuner, speed_that_teaches_nothing_is_not_worth_it) {
+  Tuner tuner(applying());
+  run(tuner, 64, 0.1);
+  EXPECT_FALSE(tuner.decide(64, BatchOffer{256, 1.5, 0.02})) << "faster, but no sooner at the same loss";
+  const auto change = tuner.decide(64, BatchOffer{128, 0.6, 0.4});
+  ASSERT_TRUE(change);
+  EXPECT_NE(change->reason.find("40% in time to the same loss"), std::string::npos) << change->reason;
+  EXPECT_NEAR(*tuner.done().back().predicted_loss_gain, 0.4, 1e-9);
 }
 
 TEST(Tuner, nothing_is_tried_without_leave_or_without_promise) {

@@ -52,6 +52,9 @@ Status broadcast_position(Collective& collective, JobPosition& position, Optimiz
   position.consumed.resize(static_cast<std::size_t>(head[3]));
   optimizer = head[4] == 1 ? OptimizerRestored::kYes : OptimizerRestored::kStartsAnew;
   replica.set_optimizer_steps(head[5]);
+  double rate_batch = replica.rate_batch();
+  EVENKEEL_TRY(collective.broadcast(std::span<double>(&rate_batch, 1), root));
+  replica.set_rate_batch(rate_batch);
   EVENKEEL_TRY(broadcast_numbers(collective, position.consumed, root));
   EVENKEEL_TRY(broadcast_pieces(collective, position.owned, static_cast<std::size_t>(head[6]), root));
   position.poison.resize(static_cast<std::size_t>(head[7]));
@@ -76,6 +79,7 @@ Result<Restored> load(base::Files& files, const contract::Membership& membership
   const contract::CheckpointManifest& manifest = own.newest->manifest;
   // Without state the optimizer begins anew, and so does the count that its bias correction goes by.
   replica.set_optimizer_steps(restored.optimizer == OptimizerRestored::kYes ? manifest.optimizer_steps : 0);
+  replica.set_rate_batch(0);
   restored.position = {manifest.step,     manifest.epoch, manifest.cursor,
                        manifest.consumed, manifest.owned, manifest.poison};
   return restored;

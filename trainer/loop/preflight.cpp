@@ -166,11 +166,13 @@ class Untouched {
       : replica_(replica),
         parameters_(replica.engine().parameter_arena().begin(), replica.engine().parameter_arena().end()),
         state_(replica.engine().optimizer_state().begin(), replica.engine().optimizer_state().end()),
-        steps_(replica.optimizer_steps()) {}
+        steps_(replica.optimizer_steps()),
+        rate_batch_(replica.rate_batch()) {}
   ~Untouched() {
     std::copy(parameters_.begin(), parameters_.end(), replica_.engine().parameter_arena().begin());
     std::copy(state_.begin(), state_.end(), replica_.engine().optimizer_state().begin());
     replica_.set_optimizer_steps(steps_);
+    replica_.set_rate_batch(rate_batch_);
   }
   Untouched(const Untouched&) = delete;
   Untouched& operator=(const Untouched&) = delete;
@@ -179,6 +181,7 @@ class Untouched {
   Replica& replica_;
   const std::vector<float> parameters_, state_;
   const std::int64_t steps_;
+  const double rate_batch_;
 };
 
 Status update_alone(Replica& replica, const Round& round, std::int64_t samples) {

@@ -228,6 +228,14 @@ void Replica::join(Collective& collective) {
       [&collective](std::span<double> values) { return collective.all_reduce(values, kStatisticsBucket); });
 }
 
+void Replica::prepare_share(std::int64_t samples) {
+  // An error is the step's to tell.
+  const std::int64_t part = at_once(samples);
+  if (samples >= part) (void)engine_->executor(part, PlanMode::kTraining);
+  const std::int64_t rest = samples % part;
+  if (rest > 0 || samples == 0) (void)engine_->executor(rest, PlanMode::kTraining);
+}
+
 void Replica::expect_share(std::int64_t epoch, const PositionRanges& ranges) {
   if (samples_of(ranges) > 0) (void)prefetcher_->hint(static_cast<std::uint64_t>(epoch), ranges);
 }
@@ -239,7 +247,7 @@ Result<BatchTaken> Replica::read_share(std::int64_t epoch, const PositionRanges&
   taken_ = {};
   if (samples == 0) {
     batch_.clear();
-    choose_at_once();
+    at_once_ = at_once(0);
     return taken_;
   }
   Result<BatchTaken> taken = prefetcher_->take(
@@ -247,7 +255,7 @@ Result<BatchTaken> Replica::read_share(std::int64_t epoch, const PositionRanges&
   data_failed_ = !taken.ok();
   if (taken.ok()) taken_ = *taken;
   give_stand_ins();
-  choose_at_once();
+  at_once_ = at_once(batch_.samples());
   return taken;
 }
 
@@ -294,11 +302,10 @@ void Replica::slow_down(double seconds) const {
 
 // Shares grow when a rank is lost or is slower than others. They are still computed at once where memory
 // allows; else they take several micro-batches.
-void Replica::choose_at_once() {
-  at_once_ = micro_batch_;
-  if (batch_.samples() <= micro_batch_) return;
-  if (!whole_shares_ && !splits_) splits_ = !engine_->executor(batch_.samples(), PlanMode::kTraining).ok();
-  if (whole_shares_ || !splits_) at_once_ = batch_.samples();
+std::int64_t Replica::at_once(std::int64_t samples) {
+  if (samples <= micro_batch_) return micro_batch_;
+  if (!whole_shares_ && !splits_) splits_ = !engine_->executor(samples, PlanMode::kTraining).ok();
+  return whole_shares_ || !splits_ ? samples : micro_batch_;
 }
 
 int Replica::micro_batches() const {
@@ -402,7 +409,10 @@ Result<Replica::Applied> Replica::apply(const contract::StepPlan& plan, const Re
   update.count = divisor(plan, sums);
   update.gradient_scale = clip_scale(squared, update.count, spec_.training.gradient_clip_norm);
   update.step = ++optimizer_steps_;
+  EVENKEEL_ASSIGN(update.momentum_correction, momentum_correction(spec_.training, position, rate_batch_));
+  rate_batch_ = position.global_batch;
   applied.gradient_norm = std::sqrt(squared) / update.count;
+  applied.mean_square = squared / (static_cast<double>(sums.count) * static_cast<double>(sums.count));
   optimizer_->step(engine_->parameters(), engine_->gradients(), engine_->optimizer_state(), update);
   update_running_statistics(engine_->plan(), engine_->parameter_arena(), engine_->gradient_arena());
   return applied;

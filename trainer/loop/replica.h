@@ -72,9 +72,14 @@ class Replica {
   // Updates of the weights that the optimizer has made since its state began; goes with the state.
   std::int64_t optimizer_steps() const { return optimizer_steps_; }
   void set_optimizer_steps(std::int64_t steps) { optimizer_steps_ = steps; }
+  // Global batch that the learning rate of the last update was for; 0: not known. Goes with the state, too.
+  double rate_batch() const { return rate_batch_; }
+  void set_rate_batch(double batch) { rate_batch_ = batch; }
   // Whom Sync statistics are exchanged with; needed anew for each communicator.
   void join(Collective& collective);
 
+  // Compiles what a share of this size needs, where that is not done yet: a batch that is new takes a while.
+  void prepare_share(std::int64_t samples);
   // A share that will be read soon: read ahead, on a thread of its own.
   void expect_share(std::int64_t epoch, const PositionRanges& ranges);
   void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
@@ -114,6 +119,7 @@ class Replica {
   struct Applied {
     double learning_rate = 0;
     double gradient_norm = 0;  // of the mean gradient
+    double mean_square = 0;    // squared norm of the gradient divided by its samples, whatever the loss divides by
   };
   base::Result<Applied> apply(const contract::StepPlan& plan, const ReducedSums& sums);
 
@@ -131,7 +137,7 @@ class Replica {
   base::Status compile_known_batches();
   base::Status create_readers(const ReplicaOptions& options);
   StepInput input_of(int micro) const;
-  void choose_at_once();
+  std::int64_t at_once(std::int64_t samples);
   void slow_down(double seconds) const;
   void give_stand_ins();
   base::Status add_unit(int micro, bool last, GradientReduction& reduction);
@@ -146,6 +152,7 @@ class Replica {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t optimizer_steps_ = 0;
+  double rate_batch_ = 0;
   std::int64_t micro_batch_ = 0;
   std::int64_t at_once_ = 1;   // samples of the share that was read that are computed together
   bool whole_shares_ = false;  // statistics over a share need all of it at once, however large it becomes

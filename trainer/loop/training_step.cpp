@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "trainer/loop/sharding.h"
+#include "trainer/optim/finite.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -44,6 +45,18 @@ base::Status share_what_was_skipped(const StepContext& context, const std::vecto
   return context.replica.skip_from_now_on(ids);
 }
 
+// Squared norm of this rank's own mean gradient, for the noise scale; 0: not measured. It is a pass over the
+// gradient, so not in every step. A gradient of means, or of the last unit alone, is another one.
+double own_gradient_square(const StepContext& context, const contract::StepPlan& plan, const StepSums& own) {
+  constexpr std::int64_t kEverySteps = 5;
+  const contract::TrainingSpec& training = context.replica.spec().training;
+  const bool sums = training.loss_normalization != contract::LossNormalization::kPerReplicaMean &&
+                    !training.reproducible;
+  if (!sums || context.collective.size() < 2 || plan.step % kEverySteps != 0 || own.count < 1) return 0;
+  const double square = squared_norm(context.replica.engine().gradients());
+  return square / (static_cast<double>(own.count) * static_cast<double>(own.count));
+}
+
 // Forward and backward of the share that was read, micro-batch after micro-batch.
 Result<StepSums> compute(const StepContext& context) {
   StepSums sums;
@@ -64,6 +77,8 @@ Result<StepSums> compute(const StepContext& context) {
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
   Replica& replica = context.replica;
   replica.inject_for_step(plan.step);
+  context.enter(StepPhase::kOther);
+  replica.prepare_share(samples_of(share_of(plan, context.rank)));
   context.enter(StepPhase::kInputWait);
   EVENKEEL_ASSIGN(const BatchTaken taken,
                   replica.read_share(plan.epoch, share_of(plan, context.rank)));
@@ -71,6 +86,7 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   own.skipped = taken.skipped;
   own.ids_hash = taken.id_hash;
   replica.inject_into_gradients();
+  const double own_square = own_gradient_square(context, plan, own);
   context.enter(StepPhase::kCollectiveWait);
   FixedPointSums* const fixed = replica.fixed_sums();
   EVENKEEL_ASSIGN(const ReducedSums sums, fixed != nullptr ? context.reduction.reduce(plan.step, own, *fixed)
@@ -96,6 +112,8 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   commit.learning_rate = applied.learning_rate;
   commit.gradient_norm = applied.gradient_norm;
   commit.work = replica.work_of(taken);
+  commit.own_gradient_square = own_square;
+  if (own_square > 0) commit.reduced_gradient_square = applied.mean_square;
   return commit;
 }
 

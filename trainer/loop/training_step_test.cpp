@@ -56,6 +56,32 @@ TEST(TrainingStep, TR_01_an_uneven_last_batch_trains_every_sample_once) {
   EXPECT_EQ(times_moved(files, spec, results[0].weights, 5, 3), std::vector<int>(5, 1));
 }
 
+// Every sample moves a row of its own, so that gradients of samples are at right angles to each other and about as
+// long: the square of a mean of n of them is the n-th part of one.
+TEST(TrainingStep, ranks_say_how_much_their_own_mean_gradients_differ_from_that_of_all) {
+  base::FakeFiles files;
+  put_row_set(files, "/data", 60, 3);
+  contract::TrainingJobSpec spec = row_job("/data", 3, 10, 3);
+  const auto results = train_group(files, spec);
+  expect_ok(results);
+  for (const RankResult& result : results) {
+    for (const contract::Commit& commit : result.commits) {
+      if (commit.step != 5) {
+        EXPECT_EQ(commit.own_gradient_square, 0) << "step " << commit.step << ": it costs a pass over the gradient";
+        continue;
+      }
+      EXPECT_EQ(commit.reduced_gradient_square, results[0].commits[4].reduced_gradient_square);
+      EXPECT_NEAR(commit.reduced_gradient_square, commit.gradient_norm * commit.gradient_norm, 1e-9);
+      const double one = commit.own_gradient_square * static_cast<double>(commit.samples);
+      EXPECT_NEAR(commit.reduced_gradient_square * 10 / one, 1, 0.3);
+    }
+  }
+  spec.training.loss_normalization = contract::LossNormalization::kPerReplicaMean;
+  const auto means = train_group(files, spec);
+  expect_ok(means);
+  EXPECT_EQ(means[0].commits[4].own_gradient_square, 0) << "a mean of means is another gradient";
+}
+
 TEST(TrainingStep, TR_10_no_sample_is_lost_where_ranks_stay_empty) {
   base::FakeFiles files;
   put_row_set(files, "/data", 9, 3);

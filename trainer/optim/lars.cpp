@@ -35,6 +35,7 @@ void Lars::step(std::span<float> w, std::span<const float> g, std::span<float> s
   assert(covers(segments_, w.size()) && covers(segments_, g.size()) && covers(segments_, state.size()));
   if (args.count <= 0) return;
   const double per_sample = args.gradient_scale / args.count;
+  const float momentum = momentum_ * static_cast<float>(args.momentum_correction);
   for (const Segment& s : segments_) {
     const std::uint64_t n = s.end - s.begin;
     double trust = 1.0;
@@ -43,7 +44,7 @@ void Lars::step(std::span<float> w, std::span<const float> g, std::span<float> s
                          std::sqrt(squared_norm(g.subspan(s.begin, n))) * per_sample, coefficient_,
                          s.weight_decay, epsilon_);
     }
-    update(w.data() + s.begin, g.data() + s.begin, state.data() + s.begin, n, momentum_,
+    update(w.data() + s.begin, g.data() + s.begin, state.data() + s.begin, n, momentum,
            static_cast<float>(args.learning_rate * trust), static_cast<float>(per_sample),
            static_cast<float>(s.weight_decay));
   }

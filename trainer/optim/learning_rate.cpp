@@ -64,4 +64,14 @@ Result<double> learning_rate(const contract::TrainingSpec& training, const RateP
   return base_rate * factor * schedule_share(training.schedule, {share, done / epoch});
 }
 
+Result<double> momentum_correction(const contract::TrainingSpec& training, const RatePosition& at,
+                                   double global_batch_before) {
+  if (global_batch_before <= 0 || global_batch_before == at.global_batch) return 1.0;
+  RatePosition before = at;
+  before.global_batch = global_batch_before;
+  EVENKEEL_ASSIGN(const double old_rate, learning_rate(training, before));
+  EVENKEEL_ASSIGN(const double new_rate, learning_rate(training, at));
+  return old_rate > 0 ? new_rate / old_rate : 1.0;
+}
+
 }  // namespace evenkeel::trainer

@@ -31,4 +31,11 @@ struct RatePosition {
 
 base::Result<double> learning_rate(const contract::TrainingSpec& training, const RatePosition& position);
 
+// Where the batch, and with it the rate, is another than in the update before: rate of now over what it would be
+// for the batch of before, at the same place of the course (Goyal et al., 2017). Velocity that holds the rate is
+// multiplied by it once, so that old gradients count with the new rate too. 1 where nothing has changed, or the
+// batch of before is not known (0).
+base::Result<double> momentum_correction(const contract::TrainingSpec& training, const RatePosition& position,
+                                         double global_batch_before);
+
 }  // namespace evenkeel::trainer

@@ -28,6 +28,19 @@ TEST(LearningRate, auto_without_a_rule_and_empty_batches_are_refused) {
             base::ErrorCode::kInvalidInput);
 }
 
+TEST(LearningRate, momentum_is_corrected_by_what_another_batch_makes_of_the_rate) {
+  contract::TrainingSpec training;
+  training.global_batch = 64;
+  training.schedule.kind = contract::Schedule::kCosine;
+  RatePosition at{300, 128, 1000, 1000, 128, 64};
+  EXPECT_DOUBLE_EQ(momentum_correction(training, at, 64).value(), 2.0) << "whatever the schedule makes of both";
+  EXPECT_EQ(momentum_correction(training, at, 128).value(), 1.0);
+  EXPECT_EQ(momentum_correction(training, at, 0).value(), 1.0) << "not known";
+  training.schedule.warmup_epochs = 1;
+  // 428 of 1000 samples into the warm-up: eta (1 + 0.428) against eta * 0.428 of a factor that is no larger than 1.
+  EXPECT_NEAR(momentum_correction(training, at, 64).value(), 1.428 / 0.428, 1e-12);
+}
+
 TEST(LearningRate, base_is_the_batch_of_a_replica_if_given_else_the_global_batch_at_creation) {
   contract::TrainingSpec training;
   const auto rate = [&](std::int64_t batch) {

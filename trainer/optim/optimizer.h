@@ -18,6 +18,8 @@ struct UpdateArgs {
   double count = 0;           // divisor of the reduced gradient: its samples over all ranks, as a rule
   double gradient_scale = 1;  // clip_scale()
   std::int64_t step = 1;      // number of this update of the optimizer, from 1: the bias correction of Adam
+  // momentum_correction() of learning_rate.h: of this one update, for velocity that holds the learning rate.
+  double momentum_correction = 1;
 };
 
 class Optimizer {

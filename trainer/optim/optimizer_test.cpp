@@ -105,6 +105,23 @@ TEST(Optimizer, follows_the_golden_values) {
   }
 }
 
+// Velocity that holds the rate, corrected in the one step in which the rate falls to a tenth: the row of the form
+// whose velocity does not hold it. Where it does not, the correction is none.
+TEST(Optimizer, momentum_correction_turns_one_convention_into_the_other) {
+  const Five corrected = {0.99, 1.001, 0.99899, 0.996681, 0.9946029};
+  for (const OptimizerConvention convention : {kKeras, kPyTorch}) {
+    const auto sgd = optimizer_of(spec_of("sgd", convention), 1);
+    std::vector<float> w{1.0f}, v(1);
+    for (std::size_t step = 0; step < 5; ++step) {
+      UpdateArgs update{kFallingRate[step], 1.0, 1.0, static_cast<std::int64_t>(step) + 1};
+      if (step > 0) update.momentum_correction = kFallingRate[step] / kFallingRate[step - 1];
+      const std::array<float, 1> g = {static_cast<float>(kGradients[step])};
+      sgd->step(w, g, v, update);
+      EXPECT_NEAR(w[0], corrected[step], 2e-6 * corrected[step]) << "step " << step + 1;
+    }
+  }
+}
+
 TEST(Adam, the_place_of_epsilon_shows_in_the_first_step_of_small_gradients) {
   const struct {
     OptimizerConvention convention;

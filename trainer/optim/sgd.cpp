@@ -84,8 +84,10 @@ void Sgd::step(std::span<float> w, std::span<const float> g, std::span<float> st
   assert(slots() == 0 || covers(segments_, state.size()));
   if (args.count <= 0) return;
   const Kernel kernel = kernel_of(convention_, nesterov_, slots() != 0);
+  const bool holds_the_rate = convention_ == contract::OptimizerConvention::kKeras;
   Numbers numbers{static_cast<float>(args.learning_rate),
-                  static_cast<float>(args.gradient_scale / args.count), momentum_, 0.0f};
+                  static_cast<float>(args.gradient_scale / args.count),
+                  holds_the_rate ? momentum_ * static_cast<float>(args.momentum_correction) : momentum_, 0.0f};
   for (const Segment& s : segments_) {
     numbers.decay = static_cast<float>(s.weight_decay);
     float* const velocity = slots() == 0 ? nullptr : state.data() + s.begin;

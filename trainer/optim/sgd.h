@@ -1,7 +1,8 @@
 // SGD with momentum in both conventions. Made by make_optimizer(); the tests make it by hand.
 //   PyTorch: g += wd*w (coupled);      v = m*v + g;     w -= lr*v;    Nesterov w -= lr*(g + m*v)
 //   Keras:   w -= w*wd*lr (decoupled); v = m*v - lr*g;  w += v;       Nesterov w += m*v - lr*g
-// They differ when the learning rate changes: in the Keras form old velocity keeps the old rate.
+// They differ when the learning rate changes: in the Keras form old velocity keeps the old rate, unless the update
+// carries a momentum correction.
 #pragma once
 
 #include <span>
