@@ -14,7 +14,7 @@ seconds_to_target() {
     read -r step accuracy < <(look '"\(.progress.step) \(.progress.accuracy // 0)"') || true
     [ "${step:-0}" = 0 ] || begin=${begin:-$(now_ms)}
     if [ -n "$begin" ] && awk "BEGIN { exit !(${accuracy:-0} >= $TARGET) }"; then seconds=$(calc "($(now_ms) - $begin) / 1000"); break; fi
-    sleep 0.1
+    sleep 0.25
   done
   curl -s --max-time 2 "http://127.0.0.1:$PORT/v1/report" > "$WORK/$name.seen" 2> /dev/null || true
   end_job
