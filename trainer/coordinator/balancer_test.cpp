@@ -125,6 +125,14 @@ TEST(Balancer, a_much_slower_rank_is_dropped_only_where_the_others_are_faster_an
   EXPECT_EQ(drop(useful), -1);
 }
 
+contract::Remedy drop_of(const SimulatedJob& job) {
+  for (const contract::Remedy& remedy : job.balancer->state().remedies) {
+    if (remedy.action.starts_with("go on without")) return remedy;
+  }
+  ADD_FAILURE() << "no rank was left out";
+  return {};
+}
+
 SimulatedJob::Options floor_of_sixteen() {
   SimulatedJob::Options options;
   options.config.limits.floor = 16;
@@ -139,7 +147,7 @@ TEST(Balancer, a_rank_that_is_left_out_is_measured_and_stays_out_where_that_pays
   EXPECT_TRUE(job.rests[1]);
   EXPECT_EQ(job.shares, (std::vector<std::int64_t>{43, 0, 43, 42}));
   EXPECT_FALSE(job.balancer->measuring());
-  const contract::Remedy remedy = job.balancer->state().remedies.at(0);
+  const contract::Remedy remedy = drop_of(job);
   EXPECT_EQ(remedy.action, "go on without rank 1");
   EXPECT_EQ(remedy.state, RemedyState::kApplied);
   // 16 samples of 16 ms, against 43 of 2; 2 ms of rest, of which a ring of three needs 8/9.
@@ -157,7 +165,7 @@ TEST(Balancer, a_rank_that_is_left_out_for_nothing_is_brought_back) {
   job.factor = {8, 8, 8, 8};  // whatever it was, it was not this rank alone
   for (int i = 0; i < 60; ++i) job.step();
   EXPECT_FALSE(job.rests[1]);
-  const contract::Remedy remedy = job.balancer->state().remedies.at(0);
+  const contract::Remedy remedy = drop_of(job);
   EXPECT_EQ(remedy.state, RemedyState::kReverted);
   EXPECT_LT(*remedy.measured_gain, 0);
   for (int i = 0; i < 300; ++i) job.step();
@@ -171,7 +179,7 @@ TEST(Balancer, a_rank_whose_work_does_not_follow_its_share_is_left_out_after_sha
   job.fixed_seconds[2] = 0.5;  // whatever its share
   for (int i = 0; i < 300; ++i) job.step();
   EXPECT_TRUE(job.rests[2]);
-  const contract::Remedy remedy = job.balancer->state().remedies.at(0);
+  const contract::Remedy remedy = drop_of(job);
   EXPECT_EQ(remedy.action, "go on without rank 2");
   EXPECT_NEAR(remedy.measured_gain.value_or(0), remedy.predicted_gain, 0.2 * remedy.predicted_gain);
 }
