@@ -77,7 +77,6 @@ Result<StepSums> compute(const StepContext& context) {
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
   Replica& replica = context.replica;
   replica.inject_for_step(plan.step);
-  context.enter(StepPhase::kOther);
   replica.prepare_share(samples_of(share_of(plan, context.rank)));
   context.enter(StepPhase::kInputWait);
   EVENKEEL_ASSIGN(const BatchTaken taken,
