@@ -139,7 +139,7 @@ class Coordination {
   bool may_rest(int rank) const;
   const char* reason_for_another_group() const;
   void prepare_another_group();
-  std::int64_t here() const;
+  std::int64_t ranks_here() const;
   void call_all_back();
   void follow_the_size();
   std::int64_t ranks_at_least() const;

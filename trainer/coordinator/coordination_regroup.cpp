@@ -47,10 +47,10 @@ bool Coordination::leaver_stays() const {
 bool Coordination::may_rest(int rank) const {
   const auto& member = members_[static_cast<std::size_t>(rank)];
   const bool settled = !joiner_waits() && !leaver_stays();
-  return settled && takes_part(member) && member->in_group && here() - 1 >= ranks_at_least();
+  return settled && takes_part(member) && member->in_group && ranks_here() - 1 >= ranks_at_least();
 }
 
-std::int64_t Coordination::here() const {
+std::int64_t Coordination::ranks_here() const {
   return std::count_if(members_.begin(), members_.end(), [&](const auto& m) { return takes_part(m); });
 }
 
@@ -103,7 +103,7 @@ void Coordination::dismiss_leavers() {
 // A death leaves the global batch alone. Another size of the job changes it where the batch is one per rank
 // (training-semantics 2): upwards when the ranks are there, downwards at once.
 void Coordination::follow_the_size() {
-  const int size = std::clamp(std::max(size_, static_cast<int>(here())), 1, wanted_);
+  const int size = std::clamp(std::max(size_, static_cast<int>(ranks_here())), 1, wanted_);
   if (size == size_) return;
   const bool weak = config_.spec.training.scaling == contract::Scaling::kWeak;
   const std::int64_t batch = ledger_->config().global_batch;
@@ -164,7 +164,7 @@ void Coordination::on_broken(int rank, const contract::Broken& broken, double no
 
 void Coordination::form_if_all_paused(double now) {
   if (turn_ != Turn::kPausing || ended()) return;
-  if (here() < ranks_at_least()) call_all_back();
+  if (ranks_here() < ranks_at_least()) call_all_back();
   std::int64_t survivors = 0, highest = 0;
   for (const auto& member : members_) {
     if (!takes_part(member) || !member->in_group) continue;
@@ -174,7 +174,7 @@ void Coordination::form_if_all_paused(double now) {
   }
   if (survivors == 0)
     return fail(-1, code(ExitCode::kTryAgain), "no rank is left that holds the state: " + group_reason_, now);
-  if (here() < ranks_at_least()) return;  // survivors hold
+  if (ranks_here() < ranks_at_least()) return;  // survivors hold
   catch_up(highest, now);
   if (!ended()) form_again(highest, now);
 }
