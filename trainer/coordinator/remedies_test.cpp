@@ -84,6 +84,8 @@ TEST(Remedies, a_batch_beyond_the_noise_scale_is_not_worth_it) {
 TEST(Remedies, what_is_gained_in_the_end_comes_first) {
   Given g = kept_batch();
   g.job.wire_is_32_bit = true;
+  g.job.gradient_bytes = 6e6;
+  g.job.bus_bytes_per_second = 1e9;
   g.noise = NoiseScale{200, 1};
   const auto prices = g.prices();
   ASSERT_GE(prices.size(), 2u);
