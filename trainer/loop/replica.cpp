@@ -228,7 +228,8 @@ void Replica::join(Collective& collective) {
       [&collective](std::span<double> values) { return collective.all_reduce(values, kStatisticsBucket); });
 }
 
-void Replica::prepare_share(std::int64_t samples) {
+void Replica::prepare_share(const PositionRanges& ranges) {
+  const std::int64_t samples = samples_of(ranges);
   // An error is the step's to tell.
   const std::int64_t part = at_once(samples);
   if (samples >= part) (void)engine_->executor(part, PlanMode::kTraining);

@@ -79,7 +79,7 @@ class Replica {
   void join(Collective& collective);
 
   // Compiles what a share of this size needs, where that is not done yet: a batch that is new takes a while.
-  void prepare_share(std::int64_t samples);
+  void prepare_share(const PositionRanges& ranges);
   // A share that will be read soon: read ahead, on a thread of its own.
   void expect_share(std::int64_t epoch, const PositionRanges& ranges);
   void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {

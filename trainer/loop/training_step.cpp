@@ -77,10 +77,10 @@ Result<StepSums> compute(const StepContext& context) {
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
   Replica& replica = context.replica;
   replica.inject_for_step(plan.step);
-  replica.prepare_share(samples_of(share_of(plan, context.rank)));
+  const PositionRanges share = share_of(plan, context.rank);
+  replica.prepare_share(share);
   context.enter(StepPhase::kInputWait);
-  EVENKEEL_ASSIGN(const BatchTaken taken,
-                  replica.read_share(plan.epoch, share_of(plan, context.rank)));
+  EVENKEEL_ASSIGN(const BatchTaken taken, replica.read_share(plan.epoch, share));
   EVENKEEL_ASSIGN(StepSums own, compute(context));
   own.skipped = taken.skipped;
   own.ids_hash = taken.id_hash;
