@@ -129,7 +129,7 @@ Result<Subprocess> Subprocess::start(const SubprocessOptions& options) {
   }
   prepared.in = null.fd();
   prepared.out = out.fd();
-  prepared.err = err.fd();
+  prepared.err = options.stderr_to_stdout ? out.fd() : err.fd();
   prepared.report = report.write.fd();
 
   const pid_t pid = fork();

@@ -23,6 +23,7 @@ struct SubprocessOptions {
   std::string stdout_file{};
   std::string stderr_file{};
   bool pipe_stdout = false;  // to be read from stdout_fd()
+  bool stderr_to_stdout = false;  // one stream, in the order in which it was written
 };
 
 class Subprocess {
@@ -37,6 +38,8 @@ class Subprocess {
   int pid() const { return pid_; }
   // The reading end; -1 without pipe_stdout.
   int stdout_fd() const { return stdout_.fd(); }
+  // Readable once the child has ended.
+  int ended_fd() const { return pidfd_.fd(); }
   // Everything until the child closes its output; at most max_bytes.
   Result<std::string> read_stdout(std::size_t max_bytes, MonotonicTime deadline);
 

@@ -77,6 +77,8 @@ void add_replica(std::vector<MetricInfo>& out) {
   add("collective_seconds_total", MetricType::kCounter, "Wall time inside collective operations.", {kOp});
   add("collective_bytes_total", MetricType::kCounter,
       "Payload bytes this rank has sent in collective operations.", {kOp});
+  add("restarts_total", MetricType::kCounter,
+      "Times this rank was started again in its pod, without the pod being replaced.");
   add("info", MetricType::kGauge, "Constant 1; what this rank is.",
       {{"replica", {}}, {"world_size", {}}, {"backend", {"cpu", "cuda"}}, {"version", {}}});
 }

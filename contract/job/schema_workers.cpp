@@ -173,9 +173,7 @@ Field workers_field() {
                       kMaxReplicas),
               integer("maxReplicas", "Most workers that a scalable job may be given; replicas where absent.",
                       1, kMaxReplicas),
-              integer("devicesPerReplica", "Ranks in each worker pod, one per device.", 1, 64)
-                  .defaults(1)
-                  .only({1}),
+              integer("devicesPerReplica", "Ranks in each worker pod, one per device.", 1, 64).defaults(1),
               choice("device", "What the ranks compute on.", {"cpu", "cuda"}).defaults("cpu").only({"cpu"}),
               text("image",
                    "Container image of the workers; empty takes the chart's trainer image for the device.")

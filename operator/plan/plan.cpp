@@ -76,7 +76,11 @@ std::string to_text(const JobPlan& plan) {
                      std::to_string(plan.config.coordinator_port) + "\n";
   for (const PodPlan& pod : plan.pods) {
     text += std::string("  ") + contract::role_name(pod.role) + " " + std::to_string(pod.rank) + ": pod " +
-            pod.name + " at " + pod.address + "\n";
+            pod.name + " at " + pod.address;
+    const int first = pod.rank * plan.ranks_per_pod;
+    if (pod.role == Role::kWorker && plan.ranks_per_pod > 1)
+      text += ", ranks " + std::to_string(first) + " to " + std::to_string(first + plan.ranks_per_pod - 1);
+    text += "\n";
   }
   return text;
 }

@@ -76,6 +76,25 @@ TEST(Environment, ranks_and_world_size_agree) {
   EXPECT_EQ(value_of(environment_of(plan, plan.pods[0]), "RANK"), "absent");
 }
 
+TEST(Environment, a_pod_of_several_ranks_is_told_the_first_of_them_and_how_many_there_are) {
+  base::Json manifest = contract::short_manifest();
+  manifest["metadata"] = {{"name", "t"}, {"namespace", "a"}, {"uid", "0123456789abcdef"}};
+  manifest["spec"]["workers"] = {{"replicas", 3}, {"devicesPerReplica", 4}};
+  const JobPlan plan = make_plan(contract::decode_job(manifest).value(), 1, 1);
+  EXPECT_EQ(plan.ranks, 12);
+  EXPECT_EQ(plan.config.ranks, 12);
+  const auto env = environment_of(plan, plan.pods[3]);
+  EXPECT_EQ(value_of(env, "RANK"), "8");
+  EXPECT_EQ(value_of(env, "EVENKEEL_RANK"), "8");
+  EXPECT_EQ(value_of(env, "LOCAL_RANK"), "0");
+  EXPECT_EQ(value_of(env, "NODE_RANK"), "2");
+  EXPECT_EQ(value_of(env, "WORLD_SIZE"), "12");
+  EXPECT_EQ(value_of(env, "PET_NNODES"), "3");
+  EXPECT_EQ(value_of(env, "PET_NPROC_PER_NODE"), "4");
+  EXPECT_EQ(value_of(env, "PET_NODE_RANK"), "2");
+  EXPECT_NE(to_text(plan).find("worker 2: pod t-worker-2-1 at t-worker-2.t.a.svc, ranks 8 to 11"), std::string::npos);
+}
+
 TEST(Environment, tensorflow_sees_workers_only_and_the_same_cluster_on_all_ranks) {
   const JobPlan plan = make_plan(job_of(3), 1, 1);
   base::Json cluster;

@@ -305,7 +305,7 @@ contract::JobReport ClusterFake::make_report(contract::JobStage stage, std::int6
   made.progress.eta_seconds = 90.0;
   for (int rank = 0; rank < made.ranks; ++rank) {
     contract::ReplicaReport replica;
-    const std::string host_name = "t-worker-" + std::to_string(rank);
+    const std::string host_name = "t-worker-" + std::to_string(rank / job.spec.workers.devices_per_replica);
     replica.rank = rank;
     replica.state = "lost";
     if (has_pod(host_name) && runs(pod(host_name))) {

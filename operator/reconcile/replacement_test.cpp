@@ -175,6 +175,51 @@ TEST(Replacement, a_coordinator_that_was_deleted_and_still_finished_is_the_succe
   EXPECT_EQ(c.phase(), "Succeeded");
 }
 
+constexpr char kTwoRanksEach[] = R"({"workers": {"replicas": 2, "devicesPerReplica": 2}})";
+
+TEST(Replacement, a_pod_of_several_ranks_has_joined_when_all_of_them_have) {
+  ClusterFake c = running(kTwoRanksEach);
+  EXPECT_EQ(c.phase(), "Running");
+  const auto others = uids_but(c, "t-worker-1");
+  c.exit("t-worker-1", 137).settle().run_all().settle();
+  EXPECT_EQ(total(c), 1) << "one pod, one incident, however many ranks it held";
+  EXPECT_EQ(env_of(c.pod("t-worker-1"), "EVENKEEL_RANK"), "2");
+  c.report = c.make_report(JobStage::kRunning, 12);
+  c.report->replicas[3].pod = "t-worker-1-1";  // its predecessor's
+  c.report->replicas[3].state = "lost";
+  c.settle();
+  EXPECT_EQ(c.phase(), "Restarting");
+  c.join_all();
+  EXPECT_EQ(c.phase(), "Running");
+  EXPECT_EQ(uids_but(c, "t-worker-1"), others);
+  EXPECT_EQ(c.broken, kNothingBroken);
+}
+
+TEST(Replacement, a_rank_that_comes_back_in_its_pod_costs_no_pod) {
+  ClusterFake c = running(kTwoRanksEach);
+  const auto before = pod_names(c);
+  c.report = c.make_report(JobStage::kRunning, 12);
+  c.report->replicas[3].state = "lost";
+  --c.report->joined;
+  c.settle().advance(20).settle();
+  EXPECT_EQ(c.phase(), "Running");
+  c.join_all().advance(3600).settle();
+  EXPECT_EQ(c.phase(), "Running");
+  EXPECT_EQ(total(c), 0);
+  EXPECT_EQ(pod_names(c), before);
+  EXPECT_EQ(c.broken, kNothingBroken);
+}
+
+TEST(Replacement, a_pod_one_of_whose_ranks_does_not_come_back_is_replaced) {
+  ClusterFake c = running(kTwoRanksEach);
+  c.report = c.make_report(JobStage::kRunning, 12);
+  c.report->replicas[3].state = "lost";
+  c.settle().advance(51).settle();
+  EXPECT_EQ(total(c), 1);
+  EXPECT_EQ(name_of(c.pod("t-worker-1")), "t-worker-1-2");
+  EXPECT_EQ(name_of(c.pod("t-worker-0")), "t-worker-0-1");
+}
+
 TEST(Replacement, a_pod_on_a_lost_node_is_not_waited_for) {
   ClusterFake c = running(R"({"restart": {"maxRestarts": 0}})");
   c.lose_node_of("t-worker-2").settle();

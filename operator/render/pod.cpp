@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "contract/commands.h"
 #include "contract/labels.h"
 #include "operator/plan/environment.h"
 #include "operator/render/metadata.h"
@@ -171,11 +172,16 @@ Json resources_of(const contract::TrainingJob& job, const PodPlan& pod) {
   return merge_resources(job.spec.coordinator.resources, Json::object());
 }
 
+// The image's entry point is the trainer.
+const char* command_of(const JobPlan& plan, const PodPlan& pod) {
+  return pod.role == Role::kWorker && plan.ranks_per_pod > 1 ? contract::kLaunchCommand : contract::role_name(pod.role);
+}
+
 Json container_of(const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod,
                   const PodDefaults& defaults, const Json& options, const Storage& storage) {
   Json container = {{"name", contract::kContainerName}};
   container["image"] = job.spec.workers.image.empty() ? defaults.image : job.spec.workers.image;
-  container["args"] = Json::array({contract::role_name(pod.role)});  // the image's entry point is the trainer
+  container["args"] = Json::array({command_of(plan, pod)});
   container["ports"] = ports_of(job, pod);
   if (options.contains("envFrom")) container["envFrom"] = options["envFrom"];
   container["env"] = env_of(plan, pod, options);

@@ -102,6 +102,20 @@ TEST(Render, pod_defaults_hold) {
   EXPECT_EQ(spec["tolerations"][2]["tolerationSeconds"], 30);
 }
 
+TEST(Render, a_pod_of_several_ranks_runs_the_launcher_and_its_limits_are_for_all_of_them) {
+  contract::TrainingJob job = full_job();
+  job.spec.workers.devices_per_replica = 2;
+  const JobPlan plan = make_plan(job, 2, 3);
+  for (const PodPlan& pod : plan.pods) {
+    const Json container = render_pod(job, plan, pod, {})["spec"]["containers"][0];
+    const bool worker = pod.role == contract::Role::kWorker;
+    EXPECT_EQ(container["args"], Json::array({worker ? "launch" : "coordinator"})) << pod.name;
+    if (worker) {
+      EXPECT_EQ(container.value("resources", Json()), pod_of(full_job(), pod.host_name)["spec"]["containers"][0].value("resources", Json()));
+    }
+  }
+}
+
 TEST(Render, every_child_is_owned_and_labelled) {
   const contract::TrainingJob job = full_job();
   const JobPlan plan = make_plan(job, 2, 3);

@@ -86,6 +86,36 @@ equal "with all its steps" 3000 "$(report kill .job.status.progress.step)"
 # 40 samples in batches of 6: 7 steps an epoch; 3000 steps = 428 epochs and 4 steps of 6.
 equal "with all its samples" $((428 * 40 + 24)) "$(report kill '[.job.status.replicas[].consumed] | add')"
 
+# 3b. Two workers of two ranks: a killed rank starts again below its launcher; a killed launcher takes both with it.
+layers='{layers: [{type: flatten}, {type: dense, units: 4, bias: false}]}'
+pods() { # NAME WORKERS RANKS-OF-EACH
+  manifest "$work/$1.yaml" "$2" 'steps: 1500, batchSize: {global: 64}, reproducible: true, optimizer: {type: sgd, learningRate: 0.001, momentum: 0}, learningRate: {scaling: None}' "$work/oset" "$layers"
+  sed -i "s/replicas: $2/replicas: $2, devicesPerReplica: $3/" "$work/$1.yaml"
+}
+pods four 4 1; run four; equal "four workers of one rank: exit 0" 0 "$status"
+pods rank 2 2; pods launcher 2 2
+# disturb NAME WHOM: kills once when there is a checkpoint, and waits for the end; its status in $status
+disturb() {
+  timeout 120 "$trainer" local -f "$work/$1.yaml" --checkpoint-dir "$work/$1.ckpt" --report "$work/$1.json" --inject step=0.003 > "$work/$1.log" 2>&1 &
+  local pid=$! launcher
+  for _ in $(seq 400); do ls -d "$work/$1.ckpt"/step-*0 > /dev/null 2>&1 && break; sleep 0.05; done
+  launcher=$(pgrep -P "$(pgrep -P $pid)" -f 'evenkeel-trainer launch' | tail -1)
+  case $2 in
+    rank) check "a rank to kill" kill -9 "$(pgrep -P "$launcher" -f 'evenkeel-trainer worker' | tail -1)" ;;
+    launcher) check "a launcher to kill" kill -9 "$launcher" ;;
+  esac
+  wait $pid; status=$?
+}
+for whom in rank launcher; do
+  disturb $whom $whom
+  equal "killed $whom: the job exits 0" 0 "$status"
+  [ "$status" = 0 ] || tail -20 "$work/$whom.log"
+  equal "killed $whom: every sample of every epoch" $((1500 * 40)) "$(report $whom '[.job.status.replicas[].consumed] | add')"
+  check "killed $whom: the weights of four workers" cmp "$(weights four)/weights.safetensors" "$(weights $whom)/weights.safetensors"
+done
+equal "a rank that starts again in place is no restart" 0 "$(report rank .job.status.restarts.total)"
+equal "a launcher is" 1 "$(report launcher .job.status.restarts.total)"
+
 # 4. Uneven splits and empty ranks: as one rank.
 for ranks in 1 2 3 4; do
   manifest "$work/o$ranks.yaml" "$ranks" 'epochs: 2, batchSize: {global: 3}, optimizer: {type: sgd, learningRate: 0.001, momentum: 0}, learningRate: {scaling: None}' "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 4, bias: false}]}'

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/signals.h"
+#include "contract/commands.h"
 #include "contract/exit_codes.h"
 #include "contract/job/validate.h"
 #include "trainer/app/checkpoint_command.h"
@@ -17,6 +18,7 @@
 #include "trainer/config/manifest.h"
 #include "trainer/config/settings.h"
 #include "trainer/coordinator/coordinator_server.h"
+#include "trainer/launch/launcher.h"
 #include "trainer/local/local_manifest.h"
 #include "trainer/local/local_run.h"
 #include "trainer/loop/cgroup.h"
@@ -64,6 +66,23 @@ int worker() {
   dependencies.stop = &stop.waker();
   dependencies.stop_requested = [&stop] { return stop.requested(); };
   return static_cast<int>(trainer::run_worker(*settings, dependencies));
+}
+
+// This program's own file: what its children run.
+std::string own_program() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "/proc/self/exe";
+}
+
+int launch() {
+  const base::StopSignal stop;
+  const base::Result<trainer::Settings> settings =
+      trainer::read_settings(trainer::process_environment(), base::real_files());
+  if (!settings.ok()) return fail(settings.error());
+  base::add_common_log_field("job", settings->config.job_name);
+  base::add_common_log_field("pod", settings->pod_name);
+  return trainer::run_launcher(*settings, {own_program(), trainer::process_environment(), &stop});
 }
 
 // Threads that wait in a loop for the next parallel region take the core from the rank beside them. The library
@@ -121,10 +140,7 @@ int plan(const PlanCommand& command) {
 int local(const trainer::LocalOptions& options) {
   const base::StopSignal stop;
   trainer::LocalEnvironment environment;
-  environment.program = "/proc/self/exe";
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length > 0) environment.program.assign(path, static_cast<std::size_t>(length));
+  environment.program = own_program();
   environment.stop = &stop;
   environment.out = &std::cout;
   environment.terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -169,7 +185,7 @@ CLI::App* add_local(CLI::App& app, trainer::LocalOptions& options) {
                       "Folder for checkpoints, instead of checkpoint.path");
   command
       ->add_option("--metrics-port-base", options.metrics_port_base,
-                   "Coordinator's metrics port; rank r is at base + 1 + r (default: free ports)")
+                   "Coordinator's metrics port; worker w is at base + 1 + w (default: free ports)")
       ->check(CLI::Range(1, 61000));
   return command;
 }
@@ -191,6 +207,8 @@ int main(int argc, char** argv) {
       app.add_subcommand("worker", "One rank of a job (settings: environment and configuration file)");
   CLI::App* coordinator_command =
       app.add_subcommand("coordinator", "The coordinator of a job (settings: as for worker)");
+  CLI::App* launch_command = app.add_subcommand(
+      contract::kLaunchCommand, "The ranks of one pod, each a worker (settings: as for worker, rank: the first)");
   PlanCommand plan_options;
   CLI::App* plan_command = add_plan(app, plan_options);
   trainer::CheckpointCommand checkpoint_command;
@@ -223,6 +241,7 @@ int main(int argc, char** argv) {
     return worker();
   }
   if (coordinator_command->parsed()) return coordinator();
+  if (launch_command->parsed()) return launch();
   if (plan_command->parsed()) return plan(plan_options);
   if (local_command->parsed()) return local(local_options);
   return static_cast<int>(contract::ExitCode::kInternal);

@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t kMaxConfigBytes = 1u << 20;  // a ConfigMap holds no more
 constexpr std::size_t kMaxKeyBytes = 4096;
 constexpr std::size_t kMinKeyBytes = 16;
+constexpr std::int64_t kMaxRank = 4096 * 64 - 1;  // workers.replicas x workers.devicesPerReplica
+constexpr std::int64_t kMaxIncarnation = (std::int64_t{1} << 53) / (Settings::kMaxRestartsInPod + 1) - 1;
 
 Error bad(const std::string& name, const std::string& what) {
   return {ErrorCode::kInvalidInput, "environment variable " + name + ": " + what +
@@ -75,7 +77,7 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
 
   EVENKEEL_ASSIGN(const std::string role, required(environment, contract::kEnvRole));
   EVENKEEL_ASSIGN(out.role, contract::parse_role(role));
-  EVENKEEL_ASSIGN(const std::int64_t rank, integer(environment, contract::kEnvRank, 0, 65535));
+  EVENKEEL_ASSIGN(const std::int64_t rank, integer(environment, contract::kEnvRank, 0, kMaxRank));
   out.rank = static_cast<int>(rank);
   // A job that grows keeps the configuration that its attempt began with.
   const contract::WorkersSpec& workers = out.config.spec.workers;
@@ -84,7 +86,8 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
     return bad(contract::kEnvRank,
                "rank " + std::to_string(rank) + " of a job with " + std::to_string(most) + " ranks");
   }
-  EVENKEEL_ASSIGN(out.incarnation, integer(environment, contract::kEnvIncarnation, 1, std::int64_t{1} << 53));
+  EVENKEEL_ASSIGN(out.incarnation, integer(environment, contract::kEnvIncarnation, 1, kMaxIncarnation));
+  EVENKEEL_ASSIGN(out.restarts, integer(environment, contract::kEnvRestarts, 0, Settings::kMaxRestartsInPod));
   EVENKEEL_ASSIGN(const std::int64_t metrics_port,
                   integer(environment, contract::kEnvMetricsPort, out.config.spec.metrics_port, 65535));
   EVENKEEL_ASSIGN(const std::int64_t data_port, integer(environment, contract::kEnvDataPort, 0, 65535));
@@ -102,6 +105,7 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
   out.trace = text(contract::kEnvTrace, "");
   EVENKEEL_ASSIGN(out.micro_batch, integer(environment, contract::kEnvMicroBatch, 0, std::int64_t{1} << 24));
   out.termination_log = text(contract::kEnvTerminationLog, "/dev/termination-log");
+  out.metrics_file = text(contract::kEnvMetricsFile, "");
   out.wanted_file = text(contract::kEnvWantedFile, "");
   out.inject = text(contract::kEnvInject, "");
   return out;

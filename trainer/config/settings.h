@@ -19,18 +19,25 @@ struct Settings {
   std::string key;  // the job's secret, raw bytes
   contract::Role role = contract::Role::kWorker;
   int rank = 0;
-  std::int64_t incarnation = 1;
+  std::int64_t incarnation = 1;  // of the pod
+  std::int64_t restarts = 0;     // of this rank in its pod
   std::string pod_name;
   std::string pod_uid;
   std::string node_name;
   std::string bind_address;  // the pod's own address; the only one that is bound
   int metrics_port = 0;
+  std::string metrics_file;  // not empty: pages on the loopback interface, their port written into this file
   int data_port = 0;  // 0: any free one
   std::string termination_log;
   std::string wanted_file;       // coordinator of a scalable job; empty: its size is fixed
   std::string trace;             // file for this process's part of a trace; empty: none
   std::string inject;            // slowness on purpose (trainer/loop/injection.h); empty: none
   std::int64_t micro_batch = 0;  // samples computed at once; 0: what fits into memory
+
+  int ranks_in_pod() const { return config.spec.workers.devices_per_replica; }
+  // Of this process: above those of all earlier processes of the rank, in this pod and in the pods before it.
+  std::int64_t process_incarnation() const { return incarnation * (kMaxRestartsInPod + 1) + restarts; }
+  static constexpr std::int64_t kMaxRestartsInPod = 1023;
 };
 
 // Looks a variable up; unset: nullopt. The process environment in main, a map in tests.

@@ -57,6 +57,20 @@ TEST(Settings, what_the_operator_writes_is_read_back) {
   EXPECT_EQ(base::dump_json(to_json(settings->config)), base::dump_json(to_json(config())));
 }
 
+TEST(Settings, a_later_process_of_a_rank_is_above_all_earlier_ones_in_its_pod_and_before_it) {
+  std::int64_t last = 0;
+  for (const char* incarnation : {"1", "2", "1048576"}) {
+    for (const char* restarts : {"0", "1", "1023"}) {
+      const auto settings =
+          read({{contract::kEnvIncarnation, incarnation}, {contract::kEnvRestarts, restarts}});
+      ASSERT_TRUE(settings.ok()) << settings.error().message;
+      EXPECT_GT(settings->process_incarnation(), last);
+      last = settings->process_incarnation();
+    }
+  }
+  EXPECT_NE(read({{contract::kEnvRestarts, "1024"}}).error().message.find("EVENKEEL_RESTARTS"), std::string::npos);
+}
+
 TEST(Settings, each_mistake_names_its_variable) {
   EXPECT_NE(read({{contract::kEnvRank, "2"}}).error().message.find("EVENKEEL_RANK"), std::string::npos);
   EXPECT_NE(read({{contract::kEnvRank, "x"}}).error().message.find("'x'"), std::string::npos);

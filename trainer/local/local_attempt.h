@@ -22,7 +22,7 @@ struct AttemptOptions {
   std::string node_name;
   contract::TrainerConfig config;
   std::optional<int> metrics_port_base;
-  std::map<int, std::string> cgroup_procs;  // by rank: where to enter before the trainer starts
+  std::map<int, std::string> cgroup_procs;  // by worker: where to enter before the trainer starts
   bool trace = false;                       // the processes write their parts of a trace: trace_parts()
   std::string inject;                       // slowness on purpose, as written
   std::int64_t micro_batch = 0;             // samples a rank computes at once; 0: its own choice

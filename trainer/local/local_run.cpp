@@ -175,8 +175,8 @@ void LocalRun::merge_trace(const AttemptOptions& attempt) {
 
 // One warning where it cannot be done; the job runs all the same, only without the unequal machines.
 void LocalRun::limit_cpu() {
-  for (int rank = 0; rank < job_.spec.ranks(); ++rank) {
-    const double cores = cpu_limit_of(job_.spec, rank / job_.spec.workers.devices_per_replica);
+  for (int worker = 0; worker < job_.spec.workers.replicas; ++worker) {
+    const double cores = cpu_limit_of(job_.spec, worker);
     if (cores <= 0) continue;
     Status status;
     if (!cgroups_) {
@@ -188,9 +188,9 @@ void LocalRun::limit_cpu() {
       }
     }
     if (status.ok()) {
-      auto procs = cgroups_->limit(rank, cores);
+      auto procs = cgroups_->limit(worker, cores);
       if (procs.ok()) {
-        cgroup_procs_[rank] = *procs;
+        cgroup_procs_[worker] = *procs;
         continue;
       }
       status = procs.error();
@@ -282,8 +282,9 @@ Json LocalRun::cpu_json() const {
   Json list = Json::array();
   for (int rank = 0; rank < job_.spec.ranks(); ++rank) {
     Json entry{{"rank", rank}, {"limitCores", nullptr}};
-    const auto use = cgroups_ ? cgroups_->read(rank) : std::nullopt;
-    if (use && cgroup_procs_.count(rank) > 0) {
+    const int worker = rank / job_.spec.workers.devices_per_replica;  // its ranks share what it may use
+    const auto use = cgroups_ ? cgroups_->read(worker) : std::nullopt;
+    if (use && cgroup_procs_.count(worker) > 0) {
       entry["limitCores"] = use->limit_cores;
       entry["periods"] = use->periods;
       entry["throttledPeriods"] = use->throttled_periods;

@@ -83,11 +83,12 @@ Json job_object(const contract::TrainingJob& job, const contract::JobReport& rep
   status["restarts"] = {{"total", outcome.restarts}, {"countedTowardsMax", outcome.restarts}};
   status["startTime"] = outcome.start_time;
   if (!outcome.completion_time.empty()) status["completionTime"] = outcome.completion_time;
-  const int ranks = job.spec.ranks();
-  const int succeeded = outcome.phase == "Succeeded" ? ranks : 0;
-  status["workers"] = {{"desired", ranks},
+  const contract::WorkersSpec& workers = job.spec.workers;
+  const int succeeded = outcome.phase == "Succeeded" ? workers.replicas : 0;
+  const int ready = report.joined / workers.devices_per_replica;
+  status["workers"] = {{"desired", workers.replicas},
                        {"succeeded", succeeded},
-                       {"readyText", std::to_string(report.joined) + "/" + std::to_string(ranks)}};
+                       {"readyText", std::to_string(ready) + "/" + std::to_string(workers.replicas)}};
   status["progress"] = progress(report, json);
   status["time"] = time(report);
   status["balance"] = balance(json);

@@ -58,6 +58,7 @@ struct ReplicaMetrics::Handles {
                    {"backend", id.backend},
                    {"version", id.version}})
         .Set(1);
+    counter("restarts_total").Increment(static_cast<double>(id.restarts));
   }
 
   Counter& samples = counter("samples_total");

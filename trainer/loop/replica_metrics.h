@@ -21,6 +21,7 @@ struct ReplicaIdentity {
   std::string pod;
   std::string backend = "cpu";
   std::string version;
+  std::int64_t restarts = 0;  // in its pod
 };
 
 class ReplicaMetrics {

@@ -51,7 +51,7 @@ class Worker {
         spec_(settings.config.spec),
         timer_(base::real_clock(), [this] { return core_wait_.seconds(); }),
         metrics_({settings.config.job_name, settings.rank, settings.config.ranks, settings.pod_name, "cpu",
-                  EVENKEEL_VERSION}) {}
+                  EVENKEEL_VERSION, settings.restarts}) {}
 
   Ending run() {
     Result<Ending> ending = live();
@@ -303,8 +303,10 @@ class Worker {
     return {};
   }
 
-  // On a loopback address all ranks are on this machine and share its cores.
-  int sharers() const { return settings_.bind_address.starts_with("127.") ? settings_.config.ranks : 1; }
+  // On a loopback address all ranks are on this machine and share its cores; in a pod those of the pod do.
+  int sharers() const {
+    return settings_.bind_address.starts_with("127.") ? settings_.config.ranks : settings_.ranks_in_pod();
+  }
 
   // Beginning anew beside checkpoints that nobody can read would prune what could still be rescued.
   Status check_checkpoints() const {
@@ -357,7 +359,7 @@ class Worker {
     options.hello.job_uid = settings_.config.job_uid;
     options.hello.attempt = settings_.config.attempt;
     options.hello.rank = settings_.rank;
-    options.hello.incarnation = settings_.incarnation;
+    options.hello.incarnation = settings_.process_incarnation();
     options.hello.pod_uid = settings_.pod_uid;
     options.failure_detection = std::chrono::seconds(spec_.restart.failure_detection_seconds);
     options.stop = deps_.stop;
@@ -386,7 +388,7 @@ class Worker {
     join.file_samples = replica_->sharding().file_samples;
     join.checkpoint = to_message(found_);
     join.threads = threads_.threads;
-    join.cpu_limit = cpu_.cores;
+    join.cpu_limit = cpu_.cores / settings_.ranks_in_pod();
     join.cores = usable_cores();
     join.device_model = read_cpu_model(*deps_.files);
     join.data_threads = data_threads_;

@@ -1,5 +1,7 @@
 #include "trainer/loop/worker_server.h"
 
+#include "base/files.h"
+
 namespace evenkeel::trainer {
 
 base::Result<std::unique_ptr<WorkerServer>> WorkerServer::start(const Settings& settings,
@@ -8,8 +10,9 @@ base::Result<std::unique_ptr<WorkerServer>> WorkerServer::start(const Settings& 
   own->page_.add(metrics.collectable());
   own->page_.add(base::process_metrics());
   base::HttpServerOptions options;
-  options.address = settings.bind_address;
-  options.port = static_cast<std::uint16_t>(settings.metrics_port);
+  const bool launched = !settings.metrics_file.empty();  // then the pod's port is the launcher's
+  options.address = launched ? "127.0.0.1" : settings.bind_address;
+  options.port = static_cast<std::uint16_t>(launched ? 0 : settings.metrics_port);
   const auto ready = [server = own.get()](const base::HttpRequest&) {
     const bool yes = server->ready_.load();
     return base::HttpResponse{yes ? 200 : 503, "text/plain; charset=utf-8",
@@ -24,6 +27,9 @@ base::Result<std::unique_ptr<WorkerServer>> WorkerServer::start(const Settings& 
   };
   routes["/readyz"] = ready;
   EVENKEEL_ASSIGN(own->server_, base::HttpServer::start(options, std::move(routes)));
+  if (launched) {
+    EVENKEEL_TRY(base::write_atomic(base::real_files(), settings.metrics_file, std::to_string(own->server_->port())));
+  }
   return own;
 }
 
