@@ -28,8 +28,10 @@ TEST(Processes, four_ranks_train_to_the_end_and_all_exit_0) {
   EXPECT_EQ(consumed, 206);
 }
 
-TEST(Processes, a_killed_rank_ends_the_attempt_and_the_next_one_has_the_bits_of_an_undisturbed_run) {
+TEST(Processes, with_scope_job_a_killed_rank_ends_the_attempt_and_the_next_one_has_the_bits_of_an_undisturbed_run) {
   Folder undisturbed, disturbed;
+  Json disturbed_spec = spec_json(disturbed.path, 2, 100, 8, 50);
+  disturbed_spec["restart"]["scope"] = "Job";
   for (const Folder* folder : {&undisturbed, &disturbed}) write_row_set(folder->path + "/data", 96, 4);
   // 1,200 steps of 8; a checkpoint at the end of all.
   Job whole(undisturbed, spec_json(undisturbed.path, 2, 100, 8, 50), 1);
@@ -38,7 +40,7 @@ TEST(Processes, a_killed_rank_ends_the_attempt_and_the_next_one_has_the_bits_of_
   EXPECT_EQ(whole.coordinator_exit(), 0);
 
   {
-    Job first(disturbed, spec_json(disturbed.path, 2, 100, 8, 50), 1);
+    Job first(disturbed, disturbed_spec, 1);
     wait_for_checkpoint(disturbed, 100);
     first.workers[1].signal(SIGKILL);
     EXPECT_EQ(first.exit_of(1), 128 + SIGKILL);
@@ -46,7 +48,7 @@ TEST(Processes, a_killed_rank_ends_the_attempt_and_the_next_one_has_the_bits_of_
     EXPECT_EQ(first.coordinator_exit(), 75);
   }
   ASSERT_LT(newest_step(disturbed), 1200);
-  Job second(disturbed, spec_json(disturbed.path, 2, 100, 8, 50), 2);
+  Job second(disturbed, disturbed_spec, 2);
   EXPECT_EQ(second.exit_of(0), 0) << second.log(0);
   EXPECT_EQ(second.exit_of(1), 0);
   EXPECT_EQ(second.coordinator_exit(), 0);

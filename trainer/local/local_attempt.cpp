@@ -61,7 +61,7 @@ std::string child_name(int worker) {
 
 struct Child {
   std::string name;
-  int worker = -1;  // what would be a pod in a cluster: one rank, or the launcher of several. -1: the coordinator
+  int rank = -1;  // of a worker, or the first of those below a launcher. -1: the coordinator
   base::Subprocess process;
   std::optional<int> exit_code;
   std::int64_t incarnation = 1;
@@ -77,11 +77,12 @@ class Attempt {
 
  private:
   std::string file(const std::string& name) const { return options_.directory + "/" + name; }
-  std::map<std::string, std::string> environment(int worker, std::int64_t incarnation) const;
-  Result<base::Subprocess> start_process(int worker, std::int64_t incarnation);
-  Status start_child(int worker);
-  int workers() const { return config_.spec.workers.replicas; }
+  std::map<std::string, std::string> environment(int rank, std::int64_t incarnation) const;
+  Result<base::Subprocess> start_process(int rank, std::int64_t incarnation);
+  Status start_child(int rank);
+  // A child is what would be a pod in a cluster.
   int ranks_of_each() const { return config_.spec.workers.devices_per_replica; }
+  int worker_of(int rank) const { return rank < 0 ? -1 : rank / ranks_of_each(); }
   void look_at_children();
   bool may_be_replaced(const Child& child) const;
   void plan_replacement(Child& child);
@@ -107,7 +108,7 @@ class Attempt {
 
 Status Attempt::start() {
   config_ = options_.config;
-  const std::size_t processes = static_cast<std::size_t>(workers()) + 1;
+  const std::size_t processes = static_cast<std::size_t>(config_.ranks / ranks_of_each()) + 1;
   EVENKEEL_ASSIGN(std::vector<std::uint16_t> ports, free_ports(processes + 1));
   config_.coordinator_host = kHost;
   config_.coordinator_port = ports.back();
@@ -120,46 +121,47 @@ Status Attempt::start() {
   const std::string text = base::dump_json(contract::to_json(config_), 1);
   const std::array<std::string_view, 1> pieces{text};
   EVENKEEL_TRY(base::real_files().write_synced(file("trainer.json"), pieces));
-  for (int worker = -1; worker < workers(); ++worker) EVENKEEL_TRY(start_child(worker));
+  EVENKEEL_TRY(start_child(-1));
+  for (int rank = 0; rank < config_.ranks; rank += ranks_of_each()) EVENKEEL_TRY(start_child(rank));
   return {};
 }
 
-std::map<std::string, std::string> Attempt::environment(int worker, std::int64_t incarnation) const {
+std::map<std::string, std::string> Attempt::environment(int rank, std::int64_t incarnation) const {
   using namespace contract;
-  const std::string name = child_name(worker);
+  const std::string name = child_name(worker_of(rank));
   std::map<std::string, std::string> env;
   env[kEnvConfig] = file("trainer.json");
   env[kEnvKeyFile] = file("key");
-  env[kEnvRole] = worker < 0 ? "coordinator" : "worker";
-  env[kEnvRank] = std::to_string(std::max(worker, 0) * ranks_of_each());
+  env[kEnvRole] = rank < 0 ? "coordinator" : "worker";
+  env[kEnvRank] = std::to_string(std::max(rank, 0));
   env[kEnvIncarnation] = std::to_string(incarnation);
   env[kEnvPodName] = config_.job_name + "-" + name;
   env[kEnvPodUid] = config_.job_uid + "-" + name + "-" + std::to_string(incarnation);
   env[kEnvPodIp] = kHost;
   env[kEnvNodeName] = options_.node_name;
   env[kEnvTerminationLog] = file(name + ".end");
-  env[kEnvMetricsPort] = std::to_string(metrics_ports_[static_cast<std::size_t>(worker + 1)]);
+  env[kEnvMetricsPort] = std::to_string(metrics_ports_[static_cast<std::size_t>(worker_of(rank) + 1)]);
   env[kEnvDataPort] = "0";
-  const bool launched = worker >= 0 && ranks_of_each() > 1;
+  const bool launched = rank >= 0 && ranks_of_each() > 1;
   if (launched) env["TMPDIR"] = options_.directory;
-  if (options_.trace && worker >= 0)
+  if (options_.trace && rank >= 0)
     env[kEnvTrace] = file(launched ? std::string("worker-") + kRankInName + ".trace" : name + ".trace");
   if (!options_.inject.empty()) env[kEnvInject] = options_.inject;
   if (options_.micro_batch > 0) env[kEnvMicroBatch] = std::to_string(options_.micro_batch);
   return env;
 }
 
-Result<base::Subprocess> Attempt::start_process(int worker, std::int64_t incarnation) {
-  const std::string role = worker < 0 ? "coordinator" : ranks_of_each() > 1 ? contract::kLaunchCommand : "worker";
-  const std::string name = child_name(worker);
+Result<base::Subprocess> Attempt::start_process(int rank, std::int64_t incarnation) {
+  const std::string role = rank < 0 ? "coordinator" : ranks_of_each() > 1 ? contract::kLaunchCommand : "worker";
+  const std::string name = child_name(worker_of(rank));
   base::SubprocessOptions process;
   process.argv = {options_.program, role};
-  if (const auto procs = options_.cgroup_procs.find(worker); procs != options_.cgroup_procs.end()) {
+  if (const auto procs = options_.cgroup_procs.find(worker_of(rank)); procs != options_.cgroup_procs.end()) {
     // Enters the cgroup, then becomes the trainer: it sees its limit from its first instruction.
     process.argv = {"/bin/sh",        "-c", "echo $$ > \"$0\" && exec \"$@\"", procs->second,
                     options_.program, role};
   }
-  process.env = environment(worker, incarnation);
+  process.env = environment(rank, incarnation);
   process.stdout_file = file(name + ".log");
   process.stderr_file = file(name + ".log");
   (void)base::real_files().remove_all(file(name + ".end"));
@@ -167,10 +169,10 @@ Result<base::Subprocess> Attempt::start_process(int worker, std::int64_t incarna
 }
 
 // Incarnations rise over attempts too: the number of the attempt leaves room for replacements.
-Status Attempt::start_child(int worker) {
+Status Attempt::start_child(int rank) {
   const std::int64_t incarnation = std::int64_t{config_.attempt} * kIncarnationsOfAnAttempt;
-  EVENKEEL_ASSIGN(base::Subprocess started, start_process(worker, incarnation));
-  children_.push_back({child_name(worker), worker, std::move(started), std::nullopt, incarnation, std::nullopt});
+  EVENKEEL_ASSIGN(base::Subprocess started, start_process(rank, incarnation));
+  children_.push_back({child_name(worker_of(rank)), rank, std::move(started), std::nullopt, incarnation, std::nullopt});
   return {};
 }
 
@@ -190,7 +192,7 @@ void Attempt::look_at_children() {
     }
     const bool well =
         *child.exit_code == 0 || *child.exit_code == static_cast<int>(contract::ExitCode::kStopped);
-    if (child.worker < 0) {
+    if (child.rank < 0) {
       set_deadline(well ? kEndGrace + std::chrono::seconds(config_.spec.metrics_linger_seconds)
                         : kAbortGrace);
       for (Child& other : children_) other.start_again_at.reset();
@@ -206,7 +208,7 @@ bool Attempt::may_be_replaced(const Child& child) const {
   if (config_.spec.restart.scope != contract::RestartScope::kWorker || stopping_ || killed_) return false;
   const int code = *child.exit_code;
   const bool by_signal = code > 128 && code != static_cast<int>(contract::ExitCode::kStopped);
-  if (child.worker < 0) return by_signal;
+  if (child.rank < 0) return by_signal;
   const Child& coordinator = children_.front();
   if (code == 0 || (coordinator.exit_code && !coordinator.start_again_at)) return false;
   return contract::action_for(config_.spec.restart, code) != contract::RestartAction::kFailJob;
@@ -236,7 +238,7 @@ void Attempt::start_replacements() {
   for (Child& child : children_) {
     if (!child.start_again_at || now() < *child.start_again_at || stopping_ || killed_) continue;
     child.start_again_at.reset();
-    Result<base::Subprocess> started = start_process(child.worker, ++child.incarnation);
+    Result<base::Subprocess> started = start_process(child.rank, ++child.incarnation);
     if (!started.ok()) {
       gave_up_ = child.name + ": " + started.error().message;
       return set_deadline(base::Duration::zero());
@@ -326,16 +328,16 @@ AttemptEnd Attempt::judge() {
   }
   if (!killed_ && end.report.failure) {
     for (const Child& child : children_) {
-      if (child.worker == end.culprit / ranks_of_each())
+      if (end.culprit >= 0 && worker_of(child.rank) == worker_of(end.culprit))
         end.reason += " (" + child.name + " ended with " + std::to_string(*child.exit_code) + ")";
     }
     return end;
   }
   for (const Child& child : children_) {
     const int code = *child.exit_code;
-    if (child.worker < 0 || code == 0 || code == 128 + SIGKILL) continue;
+    if (child.rank < 0 || code == 0 || code == 128 + SIGKILL) continue;
     const auto words = base::real_files().read(file(child.name + ".end"), 64u << 10);
-    end.culprit = child.worker * ranks_of_each();
+    end.culprit = child.rank;
     end.exit_code = code;
     end.reason = child.name + ": " +
                  (words.ok() ? contract::parse_worker_termination(*words).reason : "no reason given");
