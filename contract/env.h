@@ -32,6 +32,9 @@ inline constexpr char kEnvDataPort[] = "EVENKEEL_DATA_PORT";
 inline constexpr char kRankInName[] = "{rank}";
 inline constexpr char kEnvTrace[] = "EVENKEEL_TRACE";
 inline constexpr char kEnvMicroBatch[] = "EVENKEEL_MICRO_BATCH";
+// "off": neighbours on one machine talk over TCP too; unset or "on": through memory that they share, where they can.
+// For comparisons; trainer/local hands it on to its workers.
+inline constexpr char kEnvSharedMemory[] = "EVENKEEL_SHARED_MEMORY";
 inline constexpr char kEnvInject[] = "EVENKEEL_INJECT";  // slowness on purpose: trainer/loop/injection.h
 
 // For users' own programs (torchrun, TensorFlow).

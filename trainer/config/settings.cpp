@@ -108,6 +108,10 @@ Result<Settings> read_settings(const Environment& environment, base::Files& file
   out.metrics_file = text(contract::kEnvMetricsFile, "");
   out.wanted_file = text(contract::kEnvWantedFile, "");
   out.inject = text(contract::kEnvInject, "");
+  const std::string shared_memory = text(contract::kEnvSharedMemory, "on");
+  if (shared_memory != "on" && shared_memory != "off")
+    return bad(contract::kEnvSharedMemory, "'" + shared_memory + "' is neither on nor off");
+  out.shared_memory = shared_memory == "on";
   return out;
 }
 

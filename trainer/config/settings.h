@@ -32,6 +32,7 @@ struct Settings {
   std::string wanted_file;       // coordinator of a scalable job; empty: its size is fixed
   std::string trace;             // file for this process's part of a trace; empty: none
   std::string inject;            // slowness on purpose (trainer/loop/injection.h); empty: none
+  bool shared_memory = true;     // between ranks of one machine, where it is possible
   std::int64_t micro_batch = 0;  // samples computed at once; 0: what fits into memory
 
   int ranks_in_pod() const { return config.spec.workers.devices_per_replica; }

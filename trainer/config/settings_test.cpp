@@ -71,6 +71,15 @@ TEST(Settings, a_later_process_of_a_rank_is_above_all_earlier_ones_in_its_pod_an
   EXPECT_NE(read({{contract::kEnvRestarts, "1024"}}).error().message.find("EVENKEEL_RESTARTS"), std::string::npos);
 }
 
+TEST(Settings, shared_memory_is_used_unless_it_is_switched_off) {
+  EXPECT_TRUE(read({})->shared_memory);
+  EXPECT_TRUE(read({{contract::kEnvSharedMemory, "on"}})->shared_memory);
+  EXPECT_FALSE(read({{contract::kEnvSharedMemory, "off"}})->shared_memory);
+  const auto mistaken = read({{contract::kEnvSharedMemory, "no"}});
+  ASSERT_FALSE(mistaken.ok());
+  EXPECT_NE(mistaken.error().message.find("EVENKEEL_SHARED_MEMORY: 'no'"), std::string::npos);
+}
+
 TEST(Settings, each_mistake_names_its_variable) {
   EXPECT_NE(read({{contract::kEnvRank, "2"}}).error().message.find("EVENKEEL_RANK"), std::string::npos);
   EXPECT_NE(read({{contract::kEnvRank, "x"}}).error().message.find("'x'"), std::string::npos);

@@ -332,7 +332,6 @@ class Worker {
     base::log_info("joining: waiting for the coordinator and the other ranks",
                    {{"coordinator", options.coordinator.text()},
                     {"dataAddress", data_address()},
-                    {"transport", "tcp"},
                     {"ranks", settings_.config.ranks}});
     return connect(std::move(options), introduction());
   }
@@ -412,9 +411,12 @@ class Worker {
     options.member = {membership.fence, membership.position(), membership.peers, settings_.key,
                       membership.ranks};
     options.patience = ring_patience(spec_.restart.failure_detection_seconds);
+    if (!settings_.shared_memory) options.shared_memory.use = SharedMemory::kOff;
+    options.cores = cpu_.cores > 0 ? std::min(static_cast<int>(cpu_.cores), usable_cores()) : usable_cores();
     ring_ = std::make_unique<TcpRing>(std::move(options), &*listener_);
     watch_ = std::make_unique<AbortWatch>(client_->abort_waker(), *ring_);
     EVENKEEL_TRY(ring_->connect());
+    log_paths();
     replica_->join(*ring_);
     const base::MonotonicTime begin = base::real_clock().now();
     EVENKEEL_ASSIGN(const Restored restored,
@@ -539,6 +541,14 @@ class Worker {
                             {"stepSeconds", commit.step_seconds},
                             {"busySeconds", commit.phases.busy()},
                             {"collectiveWaitSeconds", commit.phases.collective_wait}});
+  }
+
+  void log_paths() const {
+    if (ring_->size() < 2) return;
+    const TcpRing::Path next = ring_->to_next(), previous = ring_->from_previous();
+    base::log_info("ring connected", {{"toNext", link_kind_text(next.kind)},
+                                      {"fromPrevious", link_kind_text(previous.kind)},
+                                      {"whyNot", next.why_tcp.empty() ? previous.why_tcp : next.why_tcp}});
   }
 
   void log_throttling() const {

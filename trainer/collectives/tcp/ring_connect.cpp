@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <list>
 #include <optional>
-#include <span>
+#include <string>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -22,6 +23,10 @@ using base::Status;
 
 constexpr std::size_t kNonceBytes = 32;
 constexpr base::Duration kStrangerPatience = std::chrono::seconds(1);
+// For one whose hello was right: it may be a neighbour with a tenth of a core.
+constexpr base::Duration kProofPatience = std::chrono::seconds(10);
+// A connector's proof and an acceptor's answer must never be the same bytes.
+const std::string kProofPrefix = "proof";
 constexpr base::Duration kRetryPause = std::chrono::milliseconds(50);
 constexpr std::size_t kMaxCallers = 64;  // at once; more wait in the kernel's backlog
 
@@ -55,58 +60,75 @@ Result<base::Socket> call_next(const base::Address& address, base::MonotonicTime
   }
 }
 
-// One that called and has not said its hello yet.
-struct Caller {
-  base::Socket socket;
-  base::MonotonicTime deadline;
-  std::array<std::byte, contract::kRingHelloBytes> hello{};
+using HelloBytes = std::array<std::byte, contract::kRingHelloBytes>;
+
+// A hello on its way to us.
+struct Hearing {
+  HelloBytes bytes{};
   std::size_t received = 0;
 };
 
-enum class Hearing { kMore, kComplete, kGone };
+enum class Heard { kMore, kComplete, kGone };
 
-Hearing hear(Caller& caller) {
-  const ssize_t bytes = ::recv(caller.socket.fd(), caller.hello.data() + caller.received,
-                               caller.hello.size() - caller.received, MSG_DONTWAIT);
-  if (bytes < 0)
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Hearing::kMore : Hearing::kGone;
-  if (bytes == 0) return Hearing::kGone;
-  caller.received += static_cast<std::size_t>(bytes);
-  return caller.received == caller.hello.size() ? Hearing::kComplete : Hearing::kMore;
+Heard hear(base::Socket& socket, Hearing& hearing) {
+  const ssize_t bytes = ::recv(socket.fd(), hearing.bytes.data() + hearing.received,
+                               hearing.bytes.size() - hearing.received, MSG_DONTWAIT);
+  if (bytes < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Heard::kMore : Heard::kGone;
+  if (bytes == 0) return Heard::kGone;
+  hearing.received += static_cast<std::size_t>(bytes);
+  return hearing.received == hearing.bytes.size() ? Heard::kComplete : Heard::kMore;
 }
 
-// Waits among all callers at once for the one that proves to be the previous rank; answers it.
-class Door {
+// One that called. First it says who it is; that alone could be a record of what another once said, so it gets a
+// nonce of ours and has to prove that it can sign that too.
+struct Caller {
+  base::Socket socket;
+  base::MonotonicTime deadline;
+  Hearing hearing{};
+  std::string nonce = {};         // its own
+  std::string proof_nonce = {};   // ours, once we have answered
+};
+
+// Both connections at once: all ranks call and say hello first (the kernel takes both before anybody accepts),
+// and from then on each answers whoever speaks, so that nobody waits in a circle.
+class Handshake {
  public:
-  Door(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline,
-       const base::Waker* waker)
+  Handshake(const RingMember& member, base::Listener& listener, base::MonotonicTime deadline,
+            const base::Waker* waker)
       : member_(member), listener_(listener), deadline_(deadline), waker_(waker) {}
 
-  Result<base::Socket> previous() {
-    for (;;) {
+  Status run(base::Socket& next) {
+    const contract::RingHello hello{static_cast<std::uint32_t>(member_.rank), position(1), member_.fence, nonce_};
+    EVENKEEL_TRY(next.send_all(contract::encode_ring_hello(hello, member_.key, ""), deadline_, waker_));
+    while (!next_proved_ || !previous_) {
       const base::MonotonicTime now = base::real_clock().now();
-      if (now >= deadline_) {
-        return Error{ErrorCode::kDeadlineExceeded,
-                     rank_text(member_.name(neighbour(member_, -1))) + " (" +
-                         member_.peers[static_cast<std::size_t>(neighbour(member_, -1))] +
-                         ") did not connect to the ring in time"};
-      }
+      if (now >= deadline_) return too_late();
       callers_.remove_if([&](const Caller& caller) { return caller.deadline <= now; });
-      EVENKEEL_TRY(wait(now));
-      for (auto caller = callers_.begin(); caller != callers_.end();) {
-        const Hearing hearing = hear(*caller);
-        if (hearing == Hearing::kComplete && is_previous(*caller)) return std::move(caller->socket);
-        caller = hearing == Hearing::kMore ? std::next(caller) : callers_.erase(caller);
-      }
+      EVENKEEL_TRY(wait(next, now));
+      if (!next_proved_) EVENKEEL_TRY(hear_next(next));
+      if (!previous_) hear_callers();
     }
+    return {};
   }
+  base::Socket take_previous() { return std::move(*previous_); }
 
  private:
+  std::uint32_t position(int step) const { return static_cast<std::uint32_t>(neighbour(member_, step)); }
+
+  Error too_late() const {
+    const int missing = neighbour(member_, previous_ ? 1 : -1);
+    return {ErrorCode::kDeadlineExceeded,
+            rank_text(member_.name(missing)) + " (" + member_.peers[static_cast<std::size_t>(missing)] + ") did not " +
+                (previous_ ? "answer on" : "connect to") + " the ring in time"};
+  }
+
   // Until somebody calls, says something or has been silent for too long.
-  Status wait(base::MonotonicTime now) {
+  Status wait(const base::Socket& next, base::MonotonicTime now) {
     base::MonotonicTime until = deadline_;
-    std::vector<pollfd> fds{{callers_.size() < kMaxCallers ? listener_.fd() : -1, POLLIN, 0},
-                            {waker_ != nullptr ? waker_->fd() : -1, POLLIN, 0}};
+    const bool open = !previous_ && callers_.size() < kMaxCallers;
+    std::vector<pollfd> fds{{open ? listener_.fd() : -1, POLLIN, 0},
+                            {waker_ != nullptr ? waker_->fd() : -1, POLLIN, 0},
+                            {next_proved_ ? -1 : next.fd(), POLLIN, 0}};
     for (const Caller& caller : callers_) {
       fds.push_back({caller.socket.fd(), POLLIN, 0});
       until = std::min(until, caller.deadline);
@@ -117,46 +139,83 @@ class Door {
     if (fds[0].revents == 0) return {};
     Result<base::Socket> socket = listener_.accept(now + kStrangerPatience, waker_);
     if (!socket.ok()) return socket.error().code == ErrorCode::kAborted ? Status(socket.error()) : Status();
-    callers_.push_back({std::move(*socket), base::real_clock().now() + kStrangerPatience, {}, 0});
+    callers_.push_back({std::move(*socket), base::real_clock().now() + kStrangerPatience});
     return {};
   }
 
+  // The next rank's answer proves the key for our nonce; we prove it for its nonce in turn.
+  Status hear_next(base::Socket& next) {
+    const Heard heard = hear(next, next_hearing_);
+    if (heard == Heard::kMore) return {};
+    if (heard == Heard::kGone)
+      return Error{ErrorCode::kUnavailable, "it closed the connection instead of answering"};
+    EVENKEEL_ASSIGN(const contract::RingHello answer,
+                    contract::decode_ring_hello(next_hearing_.bytes, member_.key, nonce_));
+    if (answer.fence != member_.fence || answer.from != position(1) || answer.to != position(0)) {
+      return Error{ErrorCode::kMismatch, "the answer came from position " + std::to_string(answer.from) + " of " +
+                                             contract::fence_text(answer.fence) + ", expected position " +
+                                             std::to_string(position(1)) + " of " +
+                                             contract::fence_text(member_.fence)};
+    }
+    next_proved_ = true;
+    const contract::RingHello proof{position(0), position(1), member_.fence, nonce_};
+    const auto bytes = contract::encode_ring_hello(proof, member_.key, kProofPrefix + answer.nonce);
+    return next.send_all(bytes, deadline_, waker_);
+  }
+
   // Strangers, ranks of another fence and ranks that took us for another are let go without a word.
-  bool is_previous(Caller& caller) {
-    const Result<contract::RingHello> hello = contract::decode_ring_hello(caller.hello, member_.key, "");
-    if (!hello.ok() || hello->fence != member_.fence) return false;
-    if (hello->from != static_cast<std::uint32_t>(neighbour(member_, -1))) return false;
-    if (hello->to != static_cast<std::uint32_t>(member_.rank)) return false;
-    const contract::RingHello answer{hello->to, hello->from, member_.fence, base::random_bytes(kNonceBytes)};
-    const auto bytes = contract::encode_ring_hello(answer, member_.key, hello->nonce);
-    return caller.socket.send_all(bytes, deadline_, waker_).ok();
+  void hear_callers() {
+    for (auto caller = callers_.begin(); caller != callers_.end();) {
+      const Heard heard = hear(caller->socket, caller->hearing);
+      const bool second = !caller->proof_nonce.empty();
+      if (heard == Heard::kComplete && second && proves(*caller)) {
+        previous_ = std::move(caller->socket);
+        return callers_.clear();
+      }
+      const bool stays = heard == Heard::kMore || (heard == Heard::kComplete && !second && answer(*caller));
+      caller = stays ? std::next(caller) : callers_.erase(caller);
+    }
+  }
+
+  bool is_previous(const contract::RingHello& hello) const {
+    return hello.fence == member_.fence && hello.from == position(-1) && hello.to == position(0);
+  }
+
+  // False: not the one that we wait for.
+  bool answer(Caller& caller) {
+    const Result<contract::RingHello> hello = contract::decode_ring_hello(caller.hearing.bytes, member_.key, "");
+    if (!hello.ok() || !is_previous(*hello)) return false;
+    caller.nonce = hello->nonce;
+    caller.proof_nonce = base::random_bytes(kNonceBytes);
+    caller.hearing = {};
+    caller.deadline = base::real_clock().now() + kProofPatience;
+    const contract::RingHello reply{position(0), position(-1), member_.fence, caller.proof_nonce};
+    return caller.socket.send_all(contract::encode_ring_hello(reply, member_.key, hello->nonce), deadline_, waker_)
+        .ok();
+  }
+
+  bool proves(const Caller& caller) const {
+    const Result<contract::RingHello> proof =
+        contract::decode_ring_hello(caller.hearing.bytes, member_.key, kProofPrefix + caller.proof_nonce);
+    return proof.ok() && is_previous(*proof) && proof->nonce == caller.nonce;
   }
 
   const RingMember& member_;
   base::Listener& listener_;
   const base::MonotonicTime deadline_;
   const base::Waker* waker_;
+  const std::string nonce_ = base::random_bytes(kNonceBytes);
+  Hearing next_hearing_;
+  bool next_proved_ = false;
   std::list<Caller> callers_;
+  std::optional<base::Socket> previous_;
 };
-
-Status check_answer(base::Socket& socket, const RingMember& member, int next, const std::string& nonce,
-                    base::MonotonicTime deadline, const base::Waker* waker) {
-  std::array<std::byte, contract::kRingHelloBytes> bytes{};
-  EVENKEEL_TRY(socket.receive_all(bytes, deadline, waker));
-  EVENKEEL_ASSIGN(const contract::RingHello answer, contract::decode_ring_hello(bytes, member.key, nonce));
-  if (answer.fence == member.fence && answer.from == static_cast<std::uint32_t>(next) &&
-      answer.to == static_cast<std::uint32_t>(member.rank)) {
-    return {};
-  }
-  return Error{ErrorCode::kMismatch, "the answer came from position " + std::to_string(answer.from) + " of " +
-                                         contract::fence_text(answer.fence) + ", expected " +
-                                         "position " + std::to_string(next) + " of " + contract::fence_text(member.fence)};
-}
 
 }  // namespace
 
 Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener,
-                               base::MonotonicTime deadline, const base::Waker* waker) {
+                               const SharedMemoryOptions& shared_memory, base::MonotonicTime deadline,
+                               const base::Waker* waker) {
   RingLinks links;
   const int next_position = neighbour(member, 1), previous_position = neighbour(member, -1);
   links.next.rank = member.name(next_position);
@@ -167,19 +226,15 @@ Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listene
                               rank_text(links.next.rank) + " (" + links.next.address + ")";
   EVENKEEL_ASSIGN(const base::Address address, base::parse_address(links.next.address));
 
-  // All ranks call and say hello first (the kernel takes both before anybody accepts), then answer, then hear
-  // the answer: so nobody waits in a circle.
   Result<base::Socket> next = call_next(address, deadline, waker);
   if (!next.ok()) return base::with_context(context, std::move(next).error());
-  const std::string nonce = base::random_bytes(kNonceBytes);
-  const contract::RingHello hello{static_cast<std::uint32_t>(member.rank),
-                                  static_cast<std::uint32_t>(next_position), member.fence, nonce};
-  Status status = next->send_all(contract::encode_ring_hello(hello, member.key, ""), deadline, waker);
-  if (!status.ok()) return base::with_context(context, std::move(status).error());
-  EVENKEEL_ASSIGN(links.previous.socket, Door(member, listener, deadline, waker).previous());
-  status = check_answer(*next, member, next_position, nonce, deadline, waker);
+  Handshake handshake(member, listener, deadline, waker);
+  Status status = handshake.run(*next);
   if (!status.ok()) return base::with_context(context, std::move(status).error());
   links.next.socket = std::move(*next);
+  links.previous.socket = handshake.take_previous();
+  status = choose_paths(links, shared_memory, deadline, waker);
+  if (!status.ok()) return base::with_context(context, std::move(status).error());
   return links;
 }
 

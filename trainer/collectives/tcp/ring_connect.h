@@ -1,5 +1,6 @@
-// Makes the two connections of a rank: to the next (we call) and from the previous (it calls). Each side
-// proves with the job's key that it belongs to the same fence before anything else is read. Used by tcp_ring
+// Makes the two connections of a rank: to the next (we call) and from the previous (it calls). Each side proves
+// with the job's key, for a nonce that the other has just made, that it belongs to the same fence, before anything
+// else is read; what was recorded elsewhere proves nothing. Then the paths are chosen (ring_paths). Used by tcp_ring
 // alone.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "base/socket.h"
 #include "contract/wire.h"
 #include "trainer/collectives/tcp/ring_exchange.h"
+#include "trainer/collectives/tcp/ring_paths.h"
 
 namespace evenkeel::trainer {
 
@@ -25,15 +27,11 @@ struct RingMember {
   }
 };
 
-struct RingLinks {
-  RingLink next;
-  RingLink previous;
-};
-
 // REQUIRES: at least two peers. Strangers on the listener are closed within a second and delay nobody. A next
 // rank that does not listen yet is called again until the deadline. kUnavailable, kDeadlineExceeded, kAborted
 // (waker), kPermissionDenied (the next rank holds another key).
 base::Result<RingLinks> connect_ring(const RingMember& member, base::Listener& listener,
-                                     base::MonotonicTime deadline, const base::Waker* waker);
+                                     const SharedMemoryOptions& shared_memory, base::MonotonicTime deadline,
+                                     const base::Waker* waker);
 
 }  // namespace evenkeel::trainer

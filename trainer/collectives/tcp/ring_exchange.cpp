@@ -1,13 +1,13 @@
 #include "trainer/collectives/tcp/ring_exchange.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 namespace evenkeel::trainer {
 namespace {
@@ -44,23 +44,22 @@ class Pieces {
       add(buffer.tail.data() + begin, static_cast<std::size_t>(to - border - begin));
     }
   }
-  msghdr message() {
-    msghdr header{};
-    header.msg_iov = pieces_.data();
-    header.msg_iovlen = count_;
-    return header;
-  }
+  std::span<const iovec> all() const { return {pieces_.data(), count_}; }
 
  private:
   std::array<iovec, 3> pieces_{};
   std::size_t count_ = 0;
 };
 
+// `source` may lie anywhere in memory that a neighbour writes to.
 template <class T>
 void add_row(std::byte* destination, const std::byte* source, std::size_t bytes) {
   auto* to = reinterpret_cast<T*>(destination);
-  const auto* from = reinterpret_cast<const T*>(source);
-  for (std::size_t i = 0; i < bytes / sizeof(T); ++i) to[i] += from[i];
+  for (std::size_t i = 0; i < bytes / sizeof(T); ++i) {
+    T value;
+    std::memcpy(&value, source + i * sizeof(T), sizeof(T));
+    to[i] += value;
+  }
 }
 
 void add_elements(const RingBuffer& buffer, std::uint64_t from, std::span<const std::byte> source) {
@@ -82,15 +81,23 @@ void add_elements(const RingBuffer& buffer, std::uint64_t from, std::span<const 
 
 enum class Moved { kNothing, kSome };
 
+// Looks between two glances at the clock, which costs more than a look.
+constexpr int kLooks = 32;
+
+void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 class Exchange {
  public:
-  Exchange(const ExchangeSetup& setup, const RingSchedule& schedule, const RingBuffer& buffer, RingLink& next,
-           RingLink& previous, std::vector<std::byte>& staging)
+  Exchange(const ExchangeSetup& setup, const RingSchedule& schedule, const RingBuffer& buffer, RingLinks& links,
+           std::vector<std::byte>& staging)
       : setup_(setup),
         schedule_(schedule),
         buffer_(buffer),
-        next_(next),
-        previous_(previous),
+        links_(links),
         staging_(staging),
         element_bytes_(contract::size_of(buffer.dtype)) {}
 
@@ -99,13 +106,19 @@ class Exchange {
       if (setup_.aborted != nullptr && setup_.aborted->load()) return stopped();
       EVENKEEL_ASSIGN(const Moved out, send_some());
       EVENKEEL_ASSIGN(const Moved in, receive_some());
-      if (out == Moved::kNothing && in == Moved::kNothing) EVENKEEL_TRY(wait());
+      if (out == Moved::kSome || in == Moved::kSome) {
+        still_since_.reset();
+      } else {
+        EVENKEEL_TRY(wait());
+      }
     }
     return {};
   }
 
  private:
-  bool may_send() const { return sent_ < schedule_.out.size() && schedule_.out[sent_].needs <= received_; }
+  bool sending() const { return sent_ < schedule_.out.size(); }
+  bool may_send() const { return sending() && schedule_.out[sent_].needs <= received_; }
+  bool receiving() const { return received_ < schedule_.in.size(); }
 
   contract::DataHeader header_of(const RingFrame& frame) const {
     contract::DataHeader header = setup_.header;
@@ -126,13 +139,10 @@ class Exchange {
       pieces.add(out_header_.data() + out_bytes_, out_header_.size() - out_bytes_);
     const std::uint64_t done = out_bytes_ > out_header_.size() ? out_bytes_ - out_header_.size() : 0;
     pieces.add(buffer_, begin + done, begin + payload);
-    const msghdr message = pieces.message();
-    const ssize_t bytes = ::sendmsg(next_.socket.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (bytes < 0) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Moved::kNothing;
-      return gone(next_, "to", std::strerror(errno));
-    }
-    out_bytes_ += static_cast<std::uint64_t>(bytes);
+    const Result<std::size_t> bytes = links_.out->write(pieces.all());
+    if (!bytes.ok()) return gone(links_.next, "to", bytes.error().message);
+    if (*bytes == 0) return Moved::kNothing;
+    out_bytes_ += *bytes;
     if (out_bytes_ == out_header_.size() + payload) {
       ++sent_;
       out_bytes_ = 0;
@@ -141,107 +151,163 @@ class Exchange {
   }
 
   Result<Moved> receive_some() {
-    if (received_ == schedule_.in.size()) return Moved::kNothing;
+    if (!receiving()) return Moved::kNothing;
     const RingFrame& frame = schedule_.in[received_];
-    const std::uint64_t payload = frame.count * element_bytes_;
+    const bool was_header = in_bytes_ < in_header_.size();
+    const Result<std::size_t> bytes = take(frame);
+    if (!bytes.ok()) return gone(links_.previous, "from", bytes.error().message);
+    if (*bytes == 0) return Moved::kNothing;
+    in_bytes_ += *bytes;
+    if (was_header && in_bytes_ == in_header_.size()) EVENKEEL_TRY(check_header(frame));
+    if (in_bytes_ == in_header_.size() + frame.count * element_bytes_) {
+      ++received_;
+      in_bytes_ = added_ = 0;
+    }
+    return Moved::kSome;
+  }
+
+  // Some bytes of the frame, to where they belong: how many.
+  Result<std::size_t> take(const RingFrame& frame) {
     Pieces pieces;
     if (in_bytes_ < in_header_.size()) {
       pieces.add(in_header_.data() + in_bytes_, in_header_.size() - static_cast<std::size_t>(in_bytes_));
-    } else {
-      const std::uint64_t done = in_bytes_ - in_header_.size();
-      if (frame.add) {
-        pieces.add(staging_.data() + done, static_cast<std::size_t>(payload - done));
-      } else {
-        pieces.add(buffer_, frame.offset * element_bytes_ + done, frame.offset * element_bytes_ + payload);
+      return links_.in->read(pieces.all());
+    }
+    const std::uint64_t done = in_bytes_ - in_header_.size();
+    const std::uint64_t begin = frame.offset * element_bytes_;
+    const std::uint64_t payload = frame.count * element_bytes_;
+    if (frame.add) return take_and_add(begin, done, payload);
+    pieces.add(buffer_, begin + done, begin + payload);
+    return links_.in->read(pieces.all());
+  }
+
+  // Whole elements straight from the memory that the link shows; else, and where an element came in two parts,
+  // through our own. Added as they come: the sum does not wait for the frame's end.
+  Result<std::size_t> take_and_add(std::uint64_t begin, std::uint64_t done, std::uint64_t payload) {
+    if (added_ == done) {
+      EVENKEEL_ASSIGN(const std::span<const std::byte> seen, links_.in->look());
+      std::size_t bytes = std::min(seen.size(), static_cast<std::size_t>(payload - done));
+      bytes -= bytes % element_bytes_;
+      if (bytes > 0) {
+        add_elements(buffer_, begin + done, seen.first(bytes));
+        links_.in->drop(bytes);
+        added_ += bytes;
+        return bytes;
       }
     }
-    msghdr message = pieces.message();
-    const ssize_t bytes = ::recvmsg(previous_.socket.fd(), &message, MSG_DONTWAIT);
-    if (bytes == 0) return gone(previous_, "from", "closed by the other side");
-    if (bytes < 0) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return Moved::kNothing;
-      return gone(previous_, "from", std::strerror(errno));
+    Pieces pieces;
+    pieces.add(staging_.data() + done, static_cast<std::size_t>(payload - done));
+    EVENKEEL_ASSIGN(const std::size_t bytes, links_.in->read(pieces.all()));
+    const std::size_t whole = static_cast<std::size_t>(done + bytes - added_) / element_bytes_ * element_bytes_;
+    if (whole > 0) {
+      add_elements(buffer_, begin + added_, std::span<const std::byte>(staging_).subspan(added_, whole));
+      added_ += whole;
     }
-    const bool was_header = in_bytes_ < in_header_.size();
-    in_bytes_ += static_cast<std::uint64_t>(bytes);
-    if (was_header && in_bytes_ == in_header_.size()) EVENKEEL_TRY(check_header(frame));
-    if (in_bytes_ == in_header_.size() + payload) finish_incoming(frame);
-    return Moved::kSome;
+    return bytes;
   }
 
   // Before a single element is taken: NCCL would hang here, or sum what does not belong together.
   Status check_header(const RingFrame& frame) const {
     const Result<contract::DataHeader> header = contract::decode_data(in_header_);
-    if (!header.ok()) return gone(previous_, "from", header.error().message);
+    if (!header.ok()) return gone(links_.previous, "from", header.error().message);
     contract::DataHeader expected = header_of(frame);
     expected.payload_crc = header->payload_crc;
     const std::string difference = contract::describe_difference(expected, *header);
     if (difference.empty()) return {};
     return Error{ErrorCode::kMismatch,
-                 place(previous_, "from") + ": the ranks do not run the same operation: " + difference};
+                 place(links_.previous, "from") + ": the ranks do not run the same operation: " + difference};
   }
 
-  void finish_incoming(const RingFrame& frame) {
-    if (frame.add) {
-      add_elements(buffer_, frame.offset * element_bytes_,
-                   std::span<const std::byte>(staging_).first(frame.count * element_bytes_));
-    }
-    ++received_;
-    in_bytes_ = 0;
-  }
-
+  // Until something may move, or an error. A neighbour's end is an error only when nothing moves any more: what
+  // it sent before is still read.
   Status wait() {
-    const bool sending = sent_ < schedule_.out.size();
-    const bool receiving = received_ < schedule_.in.size();
-    // A descriptor of -1 is left out. While our next frame waits for its twin the next rank is watched for
-    // errors only.
-    std::array<pollfd, 3> fds{
-        {{sending ? next_.socket.fd() : -1, static_cast<short>(may_send() ? POLLOUT : 0), 0},
-         {receiving ? previous_.socket.fd() : -1, POLLIN, 0},
-         {setup_.waker ? setup_.waker->fd() : -1, POLLIN, 0}}};
-    const auto patience_ms = std::chrono::duration_cast<std::chrono::milliseconds>(setup_.patience).count();
-    const int ready =
-        ::poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(patience_ms, 86'400'000)));
-    if (ready < 0 && errno != EINTR)
-      return Error{ErrorCode::kIo, std::string("poll: ") + std::strerror(errno)};
-    if (ready == 0) return silent(receiving);
-    if (fds[2].revents != 0) return stopped();
-    if ((fds[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 && !may_send()) {
-      return gone(next_, "to", "connection broken");
+    if (sending() && next_left_) return gone(links_.next, "to", "closed by the other side");
+    if (receiving() && previous_left_) return gone(links_.previous, "from", "closed by the other side");
+    const base::MonotonicTime now = base::real_clock().now();
+    if (!still_since_) still_since_ = now;
+    if (now - *still_since_ >= setup_.patience) return silent();
+    if (spin(now)) return {};
+    const bool out = may_send(), in = receiving();
+    if (out && !links_.out->start_sleep()) return {};
+    if (in && !links_.in->start_sleep()) {
+      if (out) links_.out->end_sleep(false);
+      return {};
     }
+    return sleep(out, in, setup_.patience - (now - *still_since_));
+  }
+
+  // For as long as a trip through the kernel and back costs, where both links that we wait for are memory.
+  bool spin(base::MonotonicTime begin) const {
+    const bool out = may_send(), in = receiving();
+    if (setup_.spin <= base::Duration::zero()) return false;
+    if (out && links_.out->kind() != LinkKind::kSharedMemory) return false;
+    if (in && links_.in->kind() != LinkKind::kSharedMemory) return false;
+    do {
+      for (int look = 0; look < kLooks; ++look) {
+        if ((out && links_.out->ready()) || (in && links_.in->ready())) return true;
+        pause_core();
+      }
+    } while (base::real_clock().now() - begin < setup_.spin);
+    return false;
+  }
+
+  // While our next frame waits for its twin the next rank is watched for its end only.
+  Status sleep(bool out, bool in, base::Duration most) {
+    const pollfd none{-1, 0, 0};  // left out
+    const auto watched = [&](bool wanted, const RingNeighbour& neighbour) {
+      return wanted ? pollfd{neighbour.socket.fd(), POLLRDHUP, 0} : none;
+    };
+    std::array<pollfd, 5> fds{{out ? links_.out->sleep_on() : none, watched(sending(), links_.next),
+                               in ? links_.in->sleep_on() : none, watched(in, links_.previous),
+                               pollfd{setup_.waker ? setup_.waker->fd() : -1, POLLIN, 0}}};
+    const auto most_ms = std::chrono::ceil<std::chrono::milliseconds>(most).count();
+    const int ready =
+        ::poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(most_ms, 86'400'000)));
+    const int error = errno;
+    if (out) links_.out->end_sleep(ready > 0 && fds[0].revents != 0);
+    if (in) links_.in->end_sleep(ready > 0 && fds[2].revents != 0);
+    if (ready < 0 && error != EINTR)
+      return Error{ErrorCode::kIo, std::string("poll: ") + std::strerror(error)};
+    if (ready <= 0) return {};  // wait() knows what time it is
+    if (fds[4].revents != 0) return stopped();
+    next_left_ = next_left_ || fds[1].revents != 0;
+    previous_left_ = previous_left_ || fds[3].revents != 0;
     return {};
   }
 
-  std::string place(const RingLink& link, const char* direction) const {
+  std::string place(const RingNeighbour& link, const char* direction) const {
     return std::string(op_text(setup_.header.op)) + " " + std::to_string(setup_.header.sequence) +
            " on rank " + std::to_string(setup_.rank) + ", ring connection " + direction + " rank " +
            std::to_string(link.rank) + " (" + link.address + ")";
   }
 
-  Error stopped() const { return {ErrorCode::kAborted, "aborted in " + place(previous_, "from")}; }
+  Error stopped() const { return {ErrorCode::kAborted, "aborted in " + place(links_.previous, "from")}; }
 
-  Error gone(const RingLink& link, const char* direction, const std::string& cause) const {
+  Error gone(const RingNeighbour& link, const char* direction, const std::string& cause) const {
     return {ErrorCode::kUnavailable, place(link, direction) + ": " + cause};
   }
 
-  Error silent(bool receiving) const {
+  Error silent() const {
     const auto seconds = static_cast<std::int64_t>(base::seconds(setup_.patience));
-    const RingLink& link = receiving ? previous_ : next_;
+    const RingNeighbour& link = receiving() ? links_.previous : links_.next;
     return {ErrorCode::kDeadlineExceeded,
-            place(link, receiving ? "from" : "to") + ": nothing moved for " + std::to_string(seconds) + " s"};
+            place(link, receiving() ? "from" : "to") + ": nothing moved for " + std::to_string(seconds) + " s"};
   }
 
   const ExchangeSetup& setup_;
   const RingSchedule& schedule_;
   const RingBuffer& buffer_;
-  RingLink& next_;
-  RingLink& previous_;
+  RingLinks& links_;
   std::vector<std::byte>& staging_;
   const std::uint64_t element_bytes_;
   std::size_t sent_ = 0;         // complete frames
   std::size_t received_ = 0;     // complete frames
   std::uint64_t out_bytes_ = 0;  // of the frame that is being sent, header included
   std::uint64_t in_bytes_ = 0;   // of the frame that is being received, header included
+  std::uint64_t added_ = 0;      // of its payload: already in the sum
+  std::optional<base::MonotonicTime> still_since_;  // since then nothing has moved
+  bool next_left_ = false;                          // its connection has ended
+  bool previous_left_ = false;
   std::array<std::byte, contract::kDataHeaderBytes> out_header_{};
   std::array<std::byte, contract::kDataHeaderBytes> in_header_{};
 };
@@ -249,8 +315,8 @@ class Exchange {
 }  // namespace
 
 Status exchange(const ExchangeSetup& setup, const RingSchedule& schedule, const RingBuffer& buffer,
-                RingLink& next, RingLink& previous, std::vector<std::byte>& staging) {
-  return Exchange(setup, schedule, buffer, next, previous, staging).run();
+                RingLinks& links, std::vector<std::byte>& staging) {
+  return Exchange(setup, schedule, buffer, links, staging).run();
 }
 
 }  // namespace evenkeel::trainer

@@ -32,6 +32,9 @@ std::span<std::byte> bytes_of(std::span<std::int64_t> values) {
   return std::as_writable_bytes(values);
 }
 
+// Sleeping and being woken costs about as much: a neighbour that needs less is not slept for.
+constexpr base::Duration kSpin = std::chrono::microseconds(50);
+
 std::string trace_name(CollectiveOp op, std::uint32_t bucket) {
   if (!base::trace_is_open()) return "";
   if (op == CollectiveOp::kAllReduce) return "all-reduce, bucket " + std::to_string(bucket);
@@ -94,7 +97,7 @@ int TcpRing::size() const {
 
 Status TcpRing::connect() {
   if (size() == 1) return {};
-  auto links = connect_ring(state_->options.member, *state_->listener,
+  auto links = connect_ring(state_->options.member, *state_->listener, state_->options.shared_memory,
                             base::real_clock().now() + state_->options.connect_patience, &state_->waker);
   if (!links.ok()) {
     state_->failure = state_->explain(std::move(links).error());
@@ -120,9 +123,10 @@ Status TcpRing::run(CollectiveOp op, std::uint32_t bucket, int root, const RingB
     setup.header.bucket = bucket;
     setup.header.sequence = state.sequence;
     setup.patience = state.options.patience;
+    if (state.options.cores >= size()) setup.spin = kSpin;
     setup.waker = &state.waker;
     setup.aborted = &state.aborted;
-    Status status = exchange(setup, schedule, buffer, state.links.next, state.links.previous, state.staging);
+    Status status = exchange(setup, schedule, buffer, state.links, state.staging);
     if (!status.ok()) {
       state.failure = state.explain(std::move(status).error());
       // The neighbours must not wait for a rank that will never answer.
@@ -182,12 +186,24 @@ CollectiveCount TcpRing::count(CollectiveOp op) const {
   return state_->counts[static_cast<std::size_t>(op)];
 }
 
-std::uint64_t TcpRing::kernel_bytes_sent() const {
+std::uint64_t TcpRing::bytes_to_next() const {
+  const RingLinks& links = state_->links;
   tcp_info info{};
   socklen_t length = sizeof(info);
-  if (!state_->links.next.socket.open()) return 0;
-  if (::getsockopt(state_->links.next.socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
-  return info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
+  if (!links.next.socket.open()) return 0;
+  if (::getsockopt(links.next.socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
+  const bool memory = links.out != nullptr && links.out->kind() == LinkKind::kSharedMemory;
+  return info.tcpi_bytes_sent - info.tcpi_bytes_retrans + (memory ? links.out->moved() : 0);
+}
+
+TcpRing::Path TcpRing::to_next() const {
+  const RingLinks& links = state_->links;
+  return {links.out ? links.out->kind() : LinkKind::kTcp, links.next.why_tcp};
+}
+
+TcpRing::Path TcpRing::from_previous() const {
+  const RingLinks& links = state_->links;
+  return {links.in ? links.in->kind() : LinkKind::kTcp, links.previous.why_tcp};
 }
 
 }  // namespace evenkeel::trainer

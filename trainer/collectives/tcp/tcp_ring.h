@@ -1,5 +1,6 @@
-// Collectives over TCP: a ring of connections between neighbours. Made once for each fence from the
-// membership that the coordinator sent; size 1 needs no network. One thread calls, abort from any thread.
+// Collectives over a ring of TCP connections between neighbours; where two neighbours can share memory the bytes go
+// through that, and the sums are the same to the bit. Made once for each fence from the membership that the
+// coordinator sent; size 1 needs no network. One thread calls, abort from any thread.
 #pragma once
 
 #include <memory>
@@ -20,6 +21,10 @@ struct TcpRingOptions {
   // How long nothing at all may arrive inside one operation. Generous on purpose: a slow rank is a straggler,
   // and who is dead is decided by the coordinator from heartbeats; its abort wakes the ring.
   base::Duration patience = std::chrono::seconds(300);
+  SharedMemoryOptions shared_memory = {};
+  // Cores that the ranks may use together; fewer than ranks, or unknown: nobody looks at shared memory in a loop
+  // where it could let another rank work.
+  int cores = 0;
 };
 
 // The ring's patience for a job's failureDetectionSeconds.
@@ -48,8 +53,17 @@ class TcpRing : public Collective {
   void abort(const std::string& reason) override;
   CollectiveCount count(contract::CollectiveOp op) const override;
 
-  // What the kernel really sent to the next rank, headers and hello included: to check the counts above.
-  std::uint64_t kernel_bytes_sent() const;
+  // What really went to the next rank, headers and opening included, to check the counts above: the kernel's count
+  // of its connection, and what went through shared memory.
+  std::uint64_t bytes_to_next() const;
+
+  // What the bytes go through since connect().
+  struct Path {
+    LinkKind kind = LinkKind::kTcp;
+    std::string why_tcp;  // why not through shared memory
+  };
+  Path to_next() const;
+  Path from_previous() const;
 
  private:
   struct State;
