@@ -124,7 +124,18 @@ for ranks in 1 2 3 4; do
   equal "$ranks ranks: every sample twice" 80 "$(report "o$ranks" '[.job.status.replicas[].consumed] | add')"
 done
 
-# 5. Bad input.
+# 5. Ranks of one machine share memory; over TCP they come to the same weights, to the bit.
+for memory in on off; do
+  manifest "$work/memory-$memory.yaml" 3 'steps: 30, batchSize: {global: 6}, optimizer: {type: sgd, learningRate: 0.001}, learningRate: {scaling: None}' "$work/oset" '{layers: [{type: flatten}, {type: dense, units: 4, bias: false}]}'
+  EVENKEEL_SHARED_MEMORY=$memory run "memory-$memory"
+  equal "shared memory $memory: exit 0" 0 "$status"
+  sha256sum < "$(weights "memory-$memory")/weights.safetensors" > "$work/memory-$memory.sum"
+done
+equal "the same weights over shared memory and over TCP" "$(cat "$work/memory-off.sum")" "$(cat "$work/memory-on.sum")"
+EVENKEEL_SHARED_MEMORY=maybe run memory-on
+contains "a switch that is neither on nor off is refused by name" EVENKEEL_SHARED_MEMORY "$output"
+
+# 6. Bad input.
 bad() { # TEXT EXPECTED-STATUS NEEDLE
   equal "$1: exit code" "$2" "$status"
   contains "$1: message" "$3" "$output"

@@ -33,7 +33,7 @@ std::span<std::byte> bytes_of(std::span<std::int64_t> values) {
 }
 
 // Sleeping and being woken costs about as much: a neighbour that needs less is not slept for.
-constexpr base::Duration kSpin = std::chrono::microseconds(50);
+constexpr base::Duration kSpin = std::chrono::microseconds(20);
 
 std::string trace_name(CollectiveOp op, std::uint32_t bucket) {
   if (!base::trace_is_open()) return "";
