@@ -49,6 +49,7 @@ class Descriptor {
     do {
       fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
     } while (fd_ < 0 && errno == EINTR);
+    if (open() && (flags & O_NONBLOCK) != 0) (void)::fcntl(fd_, F_SETFL, 0);
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -88,10 +89,14 @@ bool is_directory(int directory, const dirent& entry) {
   return fstatat(directory, entry.d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
+// Opening a named pipe waits for somebody who writes into it, for ever if need be; opened like this, one that
+// nobody writes into is an empty file.
+constexpr int kForReading = O_RDONLY | O_NONBLOCK;
+
 class RealFiles : public Files {
  public:
   Result<std::string> read(const std::string& path, std::size_t max_bytes) override {
-    const Descriptor file(path, O_RDONLY);
+    const Descriptor file(path, kForReading);
     struct stat info;
     if (!file.open() || fstat(file.get(), &info) != 0) return failed("reading", path, errno);
     const auto too_long = [&](const std::string& bytes) {
@@ -117,7 +122,7 @@ class RealFiles : public Files {
   }
 
   Result<std::string> read_range(const std::string& path, std::uint64_t offset, std::size_t bytes) override {
-    const Descriptor file(path, O_RDONLY);
+    const Descriptor file(path, kForReading);
     struct stat info;
     if (!file.open() || fstat(file.get(), &info) != 0) return failed("reading", path, errno);
     const auto size = static_cast<std::uint64_t>(info.st_size);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -148,6 +149,14 @@ TEST(RealFiles, reads_files_of_unknown_length) {
   ASSERT_TRUE(status.ok());
   EXPECT_THAT(*status, HasSubstr("VmRSS"));
   EXPECT_EQ(real_files().read("/proc/self/status", 10).error().code, ErrorCode::kInvalidInput);
+}
+
+TEST(RealFiles, a_named_pipe_that_nobody_writes_into_is_empty_and_no_hang) {
+  const std::string path = ::testing::TempDir() + "evenkeel-pipe-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(real_files().read(path, 100).value(), "");
+  EXPECT_EQ(real_files().read_range(path, 0, 4).error().code, ErrorCode::kCorruptData);
+  ::unlink(path.c_str());
 }
 
 TEST(RealFiles, a_full_disk_is_an_io_error_with_its_reason) {

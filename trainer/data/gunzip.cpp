@@ -74,8 +74,10 @@ Result<std::size_t> Inflater::inflate_into(char* target, std::size_t size) {
     s.stream.avail_in = static_cast<uInt>(left);
     const int code = inflate(&s.stream, Z_NO_FLUSH);
     s.at += left - s.stream.avail_in;
-    s.ended = code == Z_STREAM_END;
-    if (code == Z_OK || s.ended) continue;
+    // A file may hold several streams, as parallel compressors and `cat a.gz b.gz` make them.
+    const bool another = s.bytes.substr(s.at, 2) == "\x1f\x8b";
+    s.ended = code == Z_STREAM_END && !(another && inflateReset(&s.stream) == Z_OK);
+    if (code == Z_OK || code == Z_STREAM_END) continue;
     return failure(code);
   }
   return size - s.stream.avail_out;

@@ -19,13 +19,20 @@ std::string file_prefix(const std::string& split) {
   return split == "test" ? "t10k" : split;
 }
 
+// A folder where a file should be, or a file that is much too long: bad data, whatever the call was.
+Error as_bad_data(Error error) {
+  if (error.code == ErrorCode::kInvalidInput) error.code = ErrorCode::kCorruptData;
+  return error;
+}
+
 // `name` or `name`.gz in `folder`.
 Result<IdxContent> read_content(base::Files& files, const std::string& folder, const std::string& name,
                                 std::uint64_t max_bytes) {
   const std::string plain = folder + "/" + name;
   if (files.exists(plain)) {
-    EVENKEEL_ASSIGN(std::string bytes, files.read(plain, max_bytes));
-    return IdxContent{plain, std::move(bytes)};
+    Result<std::string> bytes = files.read(plain, max_bytes);
+    if (!bytes.ok()) return as_bad_data(bytes.error());
+    return IdxContent{plain, std::move(*bytes)};
   }
   const std::string packed = plain + ".gz";
   if (!files.exists(packed)) {
@@ -33,8 +40,9 @@ Result<IdxContent> read_content(base::Files& files, const std::string& folder, c
                  "neither " + plain + " nor " + packed +
                      " exists: check dataset.path and dataset.split, or mount the volume"};
   }
-  EVENKEEL_ASSIGN(const std::string bytes, files.read(packed, max_bytes));
-  EVENKEEL_ASSIGN(std::string content, gunzip_idx(bytes, packed, max_bytes));
+  const Result<std::string> bytes = files.read(packed, max_bytes);
+  if (!bytes.ok()) return as_bad_data(bytes.error());
+  EVENKEEL_ASSIGN(std::string content, gunzip_idx(*bytes, packed, max_bytes));
   return IdxContent{packed, std::move(content)};
 }
 

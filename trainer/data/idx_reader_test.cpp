@@ -154,6 +154,12 @@ TEST(IdxReader, damage_to_a_compressed_file_is_noticed_at_every_byte_of_its_end)
   wrong_crc[good.size() - 6] ^= 1;
   EXPECT_FALSE(gunzip_idx(wrong_crc, "x.gz", 1 << 20).ok());
   EXPECT_FALSE(gunzip_idx(good + "tail", "x.gz", 1 << 20).ok());
+  // Several streams in one file are one content.
+  const std::string content = images(20, 5, 5);
+  const std::string two = gzip(content.substr(0, 100)) + gzip(content.substr(100));
+  EXPECT_EQ(gunzip_idx(two, "x.gz", 1 << 20).value(), content);
+  EXPECT_FALSE(gunzip_idx(two.substr(0, two.size() - 9), "x.gz", 1 << 20).ok());
+  EXPECT_FALSE(gunzip_idx(two + "\x1f", "x.gz", 1 << 20).ok());
   EXPECT_FALSE(gunzip_idx("no gzip at all", "x.gz", 1 << 20).ok());
 }
 

@@ -66,6 +66,7 @@ struct Child {
   std::optional<int> exit_code;
   std::int64_t incarnation = 1;
   std::optional<MonotonicTime> start_again_at;
+  bool in_incident = false;  // has gone down in the one that is open
 };
 
 class Attempt {
@@ -86,6 +87,7 @@ class Attempt {
   void look_at_children();
   bool may_be_replaced(const Child& child) const;
   void plan_replacement(Child& child);
+  std::string last_words(const Child& child) const;
   void start_replacements();
   void set_deadline(base::Duration from_now) { deadline_ = std::min(deadline_, now() + from_now); }
   void poll_report();
@@ -214,22 +216,35 @@ bool Attempt::may_be_replaced(const Child& child) const {
   return contract::action_for(config_.spec.restart, code) != contract::RestartAction::kFailJob;
 }
 
-// The first one at once, then 1 s doubling; several processes that go down together are one incident.
+// Why a worker ended, as it says itself; empty: it could not, or it is the coordinator.
+std::string Attempt::last_words(const Child& child) const {
+  if (child.rank < 0) return "";
+  const auto words = base::real_files().read(file(child.name + ".end"), 64u << 10);
+  return words.ok() ? contract::parse_worker_termination(*words).reason : "";
+}
+
+// The first one at once, then 1 s doubling; several processes that go down together are one incident, one that
+// goes down again before all have joined is the next.
 void Attempt::plan_replacement(Child& child) {
-  if (!incident_open_) {
+  if (!incident_open_ || child.in_incident) {
     const int before = options_.restarts_before + restarts_;
     if (before >= config_.spec.restart.max_restarts) {
-      gave_up_ = "restart.maxRestarts (" + std::to_string(config_.spec.restart.max_restarts) + ") is reached";
+      gave_up_ = "restart.maxRestarts (" + std::to_string(config_.spec.restart.max_restarts) +
+                 ") is reached; " + child.name + " ended with " + std::to_string(*child.exit_code) + ": " +
+                 last_words(child);
       return set_deadline(base::Duration::zero());
     }
     ++restarts_;
     incident_open_ = true;
+    for (Child& other : children_) other.in_incident = false;
   }
+  child.in_incident = true;
   const double pause = restarts_ <= 1 ? 0 : std::min(kLongestBackoffSeconds, std::pow(2.0, restarts_ - 2));
   child.start_again_at = now() + base::from_seconds(pause);
   if (options_.on_replaced) {
+    const std::string why = last_words(child);
     options_.on_replaced(child.name + " ended with " + std::to_string(*child.exit_code) +
-                         "; another one takes its place" +
+                         (why.empty() ? "" : " (" + why + ")") + "; another one takes its place" +
                          (pause > 0 ? " in " + std::to_string(static_cast<int>(pause)) + " s" : ""));
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <thread>
 
 #include "base/clock.h"
@@ -17,10 +18,12 @@
 #include "contract/job/restart_rules.h"
 #include "trainer/config/manifest.h"
 #include "trainer/local/cpu_cgroups.h"
+#include "trainer/local/folder_lock.h"
 #include "trainer/local/local_attempt.h"
 #include "trainer/local/local_manifest.h"
 #include "trainer/local/local_status.h"
 #include "trainer/local/local_table.h"
+#include "trainer/local/log_warnings.h"
 
 namespace evenkeel::trainer {
 namespace {
@@ -87,8 +90,10 @@ class LocalRun {
 
  private:
   Result<int> run_attempts();
+  Status take_checkpoint_folder();
   void limit_cpu();
   AttemptOptions attempt_options();
+  void show_warnings();
   bool try_again(const AttemptEnd& end);
   void show(const contract::JobReport& report);
   Status write_report(const AttemptEnd& end, int exit_code);
@@ -102,6 +107,7 @@ class LocalRun {
   const LocalEnvironment& environment_;
   contract::TrainingJob job_;
   std::optional<RunFolder> folder_;
+  std::optional<FolderLock> checkpoints_;
   std::unique_ptr<CpuCgroups> cgroups_;
   std::map<int, std::string> cgroup_procs_;
   std::uint32_t attempt_ = 1;
@@ -137,11 +143,32 @@ Result<int> LocalRun::run() {
   // to a UID.
   if (job_.meta.uid.empty())
     job_.meta.uid = "local-" + base::sha256_hex(job_.meta.name_space + "/" + job_.meta.name).substr(0, 16);
+  EVENKEEL_TRY(take_checkpoint_folder());
   EVENKEEL_ASSIGN(RunFolder folder, RunFolder::make());
   folder_.emplace(std::move(folder));
   EVENKEEL_TRY(write_file(folder_->path() + "/key", base::random_bytes(32)));
   limit_cpu();
   return run_attempts();
+}
+
+// A job of the same name goes on where its checkpoints end: said, as somebody may have wanted a new beginning.
+Status LocalRun::take_checkpoint_folder() {
+  const std::string& path = job_.spec.checkpoint.path;
+  if (path.empty()) return {};
+  EVENKEEL_ASSIGN(FolderLock lock, FolderLock::take(path));
+  checkpoints_.emplace(std::move(lock));
+  const auto entries = base::real_files().list(path);
+  if (!entries.ok()) return {};
+  std::string newest;  // names have leading zeros: the last one is the newest
+  for (const base::DirEntry& entry : *entries) {
+    if (entry.name.starts_with("step-") && !entry.name.ends_with(".tmp")) newest = entry.name;
+  }
+  if (!newest.empty()) {
+    out() << "there are checkpoints in " << path << ", the newest is " << newest
+          << ": a job of the same name goes on from it; for a new beginning name another --checkpoint-dir\n"
+          << std::flush;
+  }
+  return {};
 }
 
 Result<int> LocalRun::run_attempts() {
@@ -155,6 +182,7 @@ Result<int> LocalRun::run_attempts() {
     if (!end.report_error.empty())
       out() << "warning: these are the last numbers seen, the coordinator left none: " << end.report_error
             << "\n";
+    show_warnings();
     out() << summary_text(end.report, now_s() - started_, end.exit_code);
     if (end.exit_code != 0 && end.exit_code != static_cast<int>(ExitCode::kStopped)) {
       folder_->keep();
@@ -164,6 +192,26 @@ Result<int> LocalRun::run_attempts() {
     out() << std::flush;
     EVENKEEL_TRY(write_report(end, end.exit_code));
     return end.exit_code;
+  }
+}
+
+// Workers write into files that go with the run: what they warned of is said here, once for all that said it.
+void LocalRun::show_warnings() {
+  constexpr std::size_t kMost = 8, kMostLogBytes = 8u << 20;
+  std::map<std::string, std::string> ranks_of;  // warning -> "0, 2"
+  for (int rank = 0; rank < job_.spec.ranks(); ++rank) {
+    const auto log =
+        base::real_files().read(folder_->path() + "/worker-" + std::to_string(rank) + ".log", kMostLogBytes);
+    if (!log.ok()) continue;
+    for (const std::string& warning : warnings_of(*log, kMost)) {
+      std::string& ranks = ranks_of[warning];
+      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    }
+  }
+  std::size_t shown = 0;
+  for (const auto& [warning, ranks] : ranks_of) {
+    if (++shown > kMost) break;
+    out() << "warning of rank " << ranks << ": " << warning << "\n";
   }
 }
 

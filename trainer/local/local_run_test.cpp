@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "trainer/local/folder_lock.h"
 #include "trainer/local/local_manifest.h"
 #include "trainer/local/local_status.h"
 #include "trainer/local/local_table.h"
@@ -117,6 +118,42 @@ TEST_F(LocalRunTest, a_bad_manifest_is_64_and_names_the_field) {
   write("job.yaml", std::string(kManifest) + "  balnce: {}\n");
   EXPECT_EQ(run_script("exit 0\n"), 64);
   EXPECT_NE(out_.str().find("balnce"), std::string::npos) << out_.str();
+}
+
+// A port that is taken, say: the second time it is an incident of its own, whoever else is still to join.
+TEST_F(LocalRunTest, a_worker_that_never_gets_to_its_feet_ends_the_job_with_its_reason) {
+  const int code = run_script(std::string(kEnd) + R"(
+[ "$1" = coordinator ] && exec sleep 60
+[ "$EVENKEEL_RANK" = 1 ] || exec sleep 60
+end '{"reason": "port 9101 is taken", "exitCode": 75, "step": 0}' 75
+)");
+  EXPECT_EQ(code, 75);
+  EXPECT_NE(out_.str().find("worker-1 ended with 75 (port 9101 is taken); another one takes its place"),
+            std::string::npos)
+      << out_.str();
+  EXPECT_NE(out_.str().find("maxRestarts (1) is reached; worker-1 ended with 75: port 9101 is taken"),
+            std::string::npos)
+      << out_.str();
+}
+
+TEST_F(LocalRunTest, two_runs_do_not_share_a_checkpoint_folder_and_a_second_run_says_where_it_goes_on) {
+  const std::string path = folder_ + "/checkpoints";
+  write("job.yaml", std::string(kManifest) + "  checkpoint: {path: " + path + "}\n");
+  const std::string script = std::string(kEnd) + R"(
+[ "$1" = coordinator ] || exit 0
+end '{"jobUid": "u", "attempt": 1, "stage": "Completed", "ranks": 2, "message": "completed"}' 0
+)";
+  {
+    const auto other = FolderLock::take(path);
+    ASSERT_TRUE(other.ok());
+    EXPECT_EQ(run_script(script), 75);
+    EXPECT_NE(out_.str().find("another run keeps its checkpoints in " + path), std::string::npos) << out_.str();
+  }
+  EXPECT_EQ(run_script(script), 0) << out_.str();
+  EXPECT_EQ(out_.str().find("there are checkpoints"), std::string::npos);
+  ASSERT_TRUE(base::real_files().make_directories(path + "/step-000000012").ok());
+  EXPECT_EQ(run_script(script), 0);
+  EXPECT_NE(out_.str().find("the newest is step-000000012"), std::string::npos) << out_.str();
 }
 
 TEST_F(LocalRunTest, a_missing_program_is_an_error_and_no_hang) {
