@@ -66,9 +66,11 @@ live_line() {
   local ip
   ip=$(api "api/v1/namespaces/$NAMESPACE/pods?labelSelector=training.evenkeel.dev/job-name=$JOB,training.evenkeel.dev/role=coordinator" | jq -r '.items[0].status.podIP // empty')
   [ -n "$ip" ] || return 0
-  inside curl -sf --max-time 2 "http://$ip:9400/v1/report" 2> /dev/null | jq -r '
+  inside curl -sf --max-time 2 "http://$ip:9400/v1/report" > "$WORK/explain.new" 2> /dev/null || return 0
+  mv "$WORK/explain.new" "$WORK/explain.json"
+  jq -r '
     if .stage == "Rendezvous" then .message else
-    "step \(.progress.step)/\(.progress.targetSteps), \(.progress.samplesPerSecond // 0 | round) samples/s, imbalance \(.balance.imbalanceRatio // "?"), \(.diagnosis.verdict): \(.diagnosis.message)" end' || true
+    "step \(.progress.step)/\(.progress.targetSteps), \(.progress.samplesPerSecond // 0 | round) samples/s, imbalance \(.balance.imbalanceRatio // "?"), \(.diagnosis.verdict): \(.diagnosis.message)" end' "$WORK/explain.json" || true
 }
 
 # CPU limit and throttled periods of each worker, read in its own cgroup (v1 or v2) through kubectl exec.

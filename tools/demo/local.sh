@@ -22,5 +22,6 @@ YAML
   [ -f "$WORK/targets.json" ] || prometheus_targets > "$WORK/targets.json"
   prometheus_answers
   jq .job "$WORK/local.json" > "$WORK/job.json"
+  cp "$WORK/local.json" "$WORK/explain.json"
   jq '[.cpu[]? | {rank, cpuLimit: .limitCores, periods, throttledPeriods, source}]' "$WORK/local.json" > "$WORK/cgroups.json"
 }

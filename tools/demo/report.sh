@@ -36,6 +36,16 @@ write_report() { # FILE
       seed: $seed, slowRankDrawn: $slow, bars: [], job: $job[0], prometheus: $prometheus[0], cgroups: $cgroups[0], sentence: $sentence}' > "$1"
 }
 
+# The job as pictures, shares before and after included: one page that needs no network.
+write_page() { # PAGE
+  [ -f "$WORK/explain.json" ] || return 0
+  if "$BUILD_DIR/bin/evenkeel-trainer" explain "$WORK/explain.json" --html "$1" > "$WORK/explain.txt" 2>&1; then
+    say "page: $1 (speed, waterfall, each rank and its share over time: look before and after the shares moved)"
+  else
+    say "demo: no page: $(tail -1 "$WORK/explain.txt")"
+  fi
+}
+
 # One sentence from the job's own status, beside what the kernel says of that rank's CPU.
 sentence() {
   jq -rn --slurpfile job "$WORK/job.json" --slurpfile cgroups "$WORK/cgroups.json" '
