@@ -13,11 +13,14 @@ using base::Result;
 
 Error bad(const std::string& part) {
   return {ErrorCode::kInvalidInput, "injection \"" + part +
-                                        "\": must be compute, input, step or network = seconds, or repeat-record or "
-                                        "drop-gradient, then @rank or @rotate if wanted; or from = step"};
+                                        "\": must be compute, input, step or network = seconds, or repeat-record, "
+                                        "drop-gradient, wrong-integers or wrong-loss, then @rank or @rotate if "
+                                        "wanted; or from = step"};
 }
 
-bool is_mistake(const std::string& what) { return what == "repeat-record" || what == "drop-gradient"; }
+bool is_mistake(const std::string& what) {
+  return what == "repeat-record" || what == "drop-gradient" || what == "wrong-integers" || what == "wrong-loss";
+}
 
 template <class T>
 bool read(const std::string& text, T& out) {

@@ -8,6 +8,7 @@
 // Mistakes that the checks must find, without "=SECONDS": "repeat-record@1,drop-gradient@2"
 //   repeat-record   once, in the first step that has two samples: one is read twice, another is not
 //   drop-gradient   in every reduction, those before the first step too: the rank takes part with zeros
+//   wrong-integers, wrong-loss   in the pre-flight alone
 // Without a rank it is for all of them; @rotate: another rank each step.
 #pragma once
 
@@ -40,6 +41,8 @@ class Injection {
     return now;
   }
   bool drops_gradient() const { return is_on("drop-gradient"); }
+  bool falsifies_integers() const { return is_on("wrong-integers"); }
+  bool falsifies_loss() const { return is_on("wrong-loss"); }
 
  private:
   static constexpr int kEveryRank = -1, kRotating = -2;

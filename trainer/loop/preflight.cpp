@@ -47,10 +47,11 @@ std::size_t bucket_elements(Replica& replica) {
 // Small enough that sums over thousands of ranks stay exact in fp32.
 float known_integer(std::size_t element) { return static_cast<float>(element % 13 + 1); }
 
-Status check_integers(Collective& collective, std::vector<float>& buffer) {
+Status check_integers(Collective& collective, std::vector<float>& buffer, const Injection& injection) {
   const auto ranks = static_cast<double>(collective.size());
   for (std::size_t i = 0; i < buffer.size(); ++i)
     buffer[i] = known_integer(i) * static_cast<float>(collective.rank() % 16 + 1);
+  if (injection.falsifies_integers()) ++buffer.back();
   double factor = 0;
   for (int rank = 0; rank < collective.size(); ++rank) factor += rank % 16 + 1;
   EVENKEEL_TRY(collective.all_reduce(std::span<float>(buffer), kPreflightBucket));
@@ -262,7 +263,7 @@ class Preflight {
 
   Result<contract::Preflight> run() {
     std::vector<float> buffer(bucket_elements(context_.replica));
-    EVENKEEL_TRY(check_integers(collective_, buffer));
+    EVENKEEL_TRY(check_integers(collective_, buffer, context_.replica.injection()));
     EVENKEEL_TRY(measure_network(collective_, buffer, context_.replica.engine().gradient_arena().size(), found_));
     EVENKEEL_TRY(run_shares());
     if (worth_a_baseline()) {
@@ -369,6 +370,7 @@ class Preflight {
     own.skipped = taken.skipped;
     own.ids_hash = taken.id_hash;
     context_.replica.inject_into_gradients();
+    if (context_.replica.injection().falsifies_loss()) own.loss *= 2;
     EVENKEEL_ASSIGN(const ReducedSums sums, reduction.reduce(0, own));
     if (!mine) return {};
     return compare(alone.sums, sums, alone.gradient, engine.gradient_arena(), collective_.size());

@@ -82,5 +82,24 @@ TEST(Preflight, slow_reading_shows_between_real_and_synthetic_input) {
   EXPECT_GT(looks[0].found->share_input_seconds, 0.018);
 }
 
+TEST(Preflight, what_is_wrong_is_found_and_named) {
+  const struct {
+    const char* inject;
+    const char* name;
+  } rows[] = {{"wrong-integers@2", "PeerMemoryCorruption: "},
+              {"wrong-loss@2", "LossScaledByReplicas: "},
+              {"drop-gradient@2", "GradientDiffers: "}};
+  for (const auto& row : rows) {
+    int named = 0;
+    for (const Look& one : look(deep_job(3, 12), row.inject)) {
+      // Whoever sees it first takes the others out of the ring.
+      if (one.found.ok() || one.found.error().code != base::ErrorCode::kNumerical) continue;
+      EXPECT_EQ(one.found.error().message.rfind(row.name, 0), 0u) << one.found.error().message;
+      ++named;
+    }
+    EXPECT_GE(named, 1) << row.inject;
+  }
+}
+
 }  // namespace
 }  // namespace evenkeel::trainer

@@ -98,6 +98,7 @@ class Replica {
   // Seconds that each reduction of the present step is to be late: for whoever calls it.
   double injected_network_seconds() const { return injection_.network_seconds(); }
   void inject_for_step(std::int64_t step) { injection_.set_step(step); }
+  const Injection& injection() const { return injection_; }
   // Before a reduction of gradients: this rank's are lost, if that is injected.
   void inject_into_gradients();
   // A record could not be read, by read_share() or evaluate(): the fault lies in the data set and nowhere
