@@ -439,8 +439,9 @@ Result<ControlChannel> introduce_with_retries(const MemberOptions& options, cons
       return Error{ErrorCode::kUnavailable,
                    "no coordinator at " + options.coordinator.text() + ": " + error.message};
     }
+    // At the start of a job it seldom does at once: no reason to warn.
     if (told != error.message)
-      base::log_warning("the coordinator does not answer yet", {{"reason", error.message}});
+      base::log_info("the coordinator does not answer yet", {{"reason", error.message}});
     told = error.message;
     if (!sleep_unless_stopped(pause, options.stop))
       return Error{ErrorCode::kAborted, "asked to stop before the job began"};
