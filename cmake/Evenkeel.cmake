@@ -35,8 +35,9 @@ if(EVENKEEL_FUZZ)
 endif()
 if(EVENKEEL_SANITIZE)
   # Under sanitizers g++ 12 takes values of Boost's optional for uninitialised that are not.
+  # -O1: a quarter less time to compile, which is most of what such a run takes.
   target_compile_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE} -fno-omit-frame-pointer
-    -Wno-maybe-uninitialized)
+    -Wno-maybe-uninitialized -O1)
   target_link_options(evenkeel_flags INTERFACE -fsanitize=${EVENKEEL_SANITIZE})
 endif()
 
