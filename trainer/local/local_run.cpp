@@ -198,20 +198,20 @@ Result<int> LocalRun::run_attempts() {
 // Workers write into files that go with the run: what they warned of is said here, once for all that said it.
 void LocalRun::show_warnings() {
   constexpr std::size_t kMost = 8, kMostLogBytes = 8u << 20;
-  std::map<std::string, std::string> ranks_of;  // warning -> "0, 2"
-  for (int rank = 0; rank < job_.spec.ranks(); ++rank) {
+  std::map<std::string, std::string> workers_of;  // warning -> "0, 2"
+  for (int worker = 0; worker < job_.spec.workers.replicas; ++worker) {
     const auto log =
-        base::real_files().read(folder_->path() + "/worker-" + std::to_string(rank) + ".log", kMostLogBytes);
+        base::real_files().read(folder_->path() + "/worker-" + std::to_string(worker) + ".log", kMostLogBytes);
     if (!log.ok()) continue;
     for (const std::string& warning : warnings_of(*log, kMost)) {
-      std::string& ranks = ranks_of[warning];
-      ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+      std::string& workers = workers_of[warning];
+      workers += (workers.empty() ? "" : ", ") + std::to_string(worker);
     }
   }
   std::size_t shown = 0;
-  for (const auto& [warning, ranks] : ranks_of) {
+  for (const auto& [warning, workers] : workers_of) {
     if (++shown > kMost) break;
-    out() << "warning of rank " << ranks << ": " << warning << "\n";
+    out() << "warning of worker " << workers << ": " << warning << "\n";
   }
 }
 
