@@ -43,14 +43,14 @@ bar_kills() { # bars 5, 6, 7, 8
   local runs=${QUICK:+4} i lost=0; runs=${runs:-20}
   : > "$WORK/kills"
   for ((i = 0; i < runs; i++)); do kill_once "$i" || lost=$((lost + 1)); done
-  column() { awk -v c="$1" '{ print $c }' "$WORK/kills"; }
+  figures_of() { awk -v c="$1" '{ print $c }' "$WORK/kills"; }
   local done; done=$(wc -l < "$WORK/kills")
   if [ "$done" = 0 ]; then bar 5 "SIGKILL of one of four to the next commit" s null "<= 5" "<= 2" 0 '{"why": "no run ended well"}'; return; fi
   bar 5 "SIGKILL of one of four to the next commit, p95 (a run that was not survived counts as 99)" s \
-    "$([ $lost = 0 ] && quantile 0.95 $(column 1) || echo 99)" "<= 5" "<= 2" "$runs" "{\"p50\": $(quantile 0.5 $(column 1)), \"all\": $(list $(column 1))}"
-  bar 6 "SIGKILL to the replacement's first samples, p95" s "$(quantile 0.95 $(column 2))" "<= 10" "<= 5" "$done" "{\"p50\": $(quantile 0.5 $(column 2)), \"all\": $(list $(column 2))}"
-  bar 7 "committed steps that were done again for a failure, worst" steps "$(quantile 1 $(column 3))" "<= 1" "<= 0" "$done" "{\"all\": $(list $(column 3))}"
-  bar 8 "healthy processes that were replaced" processes "$(column 4 | awk '{ s += $1 } END { print s }')" "<= 0" "<= 0" "$done"
+    "$([ $lost = 0 ] && quantile 0.95 $(figures_of 1) || echo 99)" "<= 5" "<= 2" "$runs" "{\"p50\": $(quantile 0.5 $(figures_of 1)), \"all\": $(list $(figures_of 1))}"
+  bar 6 "SIGKILL to the replacement's first samples, p95" s "$(quantile 0.95 $(figures_of 2))" "<= 10" "<= 5" "$done" "{\"p50\": $(quantile 0.5 $(figures_of 2)), \"all\": $(list $(figures_of 2))}"
+  bar 7 "committed steps that were done again for a failure, worst" steps "$(quantile 1 $(figures_of 3))" "<= 1" "<= 0" "$done" "{\"all\": $(list $(figures_of 3))}"
+  bar 8 "healthy processes that were replaced" processes "$(figures_of 4 | awk '{ s += $1 } END { print s }')" "<= 0" "<= 0" "$done"
 }
 
 # ---- Bar 9: every sample as often as there are epochs, whoever dies. Counted from outside, by the rows that moved.

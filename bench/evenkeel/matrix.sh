@@ -64,7 +64,8 @@ bar_11() {
     [ "$VERDICT" = ScalingFine ] || { false_ones=$((false_ones + 1)); say "  healthy: $VERDICT: $SENTENCE"; }
   done
   local matrix; matrix=$(jq -sc 'group_by(.injected) | map({(.[0].injected): (group_by(.verdict) | map({(.[0].verdict): length}) | add)}) | add' "$WORK/cases")
-  bar 11 "verdicts that name the cause that was injected, as a share of $all" share "$(calc "$right / $all")" ">= 0.9667" ">= 1" "$all" \
+  # Of five cases a trainer that holds the bar of 58 of 60 misses one in one run of six: the short version allows one.
+  bar 11 "verdicts that name the cause that was injected, as a share of $all" share "$(calc "$right / $all")" "$([ -n "${QUICK:-}" ] && echo '>= 0.8' || echo '>= 0.9667')" ">= 1" "$all" \
     "{\"right\": $right, \"of\": $all, \"matrix\": $matrix, \"notProduced\": $missing, \"wrong\": $(jq -sc '[.[] | select(.injected as $i | {healthy: "ScalingFine", input: "InputBound", network: "CommunicationBound", straggler: "Straggler", rotating: "VariableWork", batch: "BatchNotScaled"}[$i] != .verdict)]' "$WORK/cases")}"
   bar 11-healthy "healthy jobs in which something was found" jobs "$false_ones" "<= 0" "<= 0" "$healthy"
   pairs
