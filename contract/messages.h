@@ -144,8 +144,8 @@ struct Ready {
 
 // Step `step` (1-based: the number of committed steps after it). Rank r takes the positions [cuts[r],
 // cuts[r+1]) of the epoch's order; cuts has ranks + 1 entries and never decreases; an empty share is normal.
-// Where ranks own parts of the order (sharding File) `pieces` says which positions each takes, in the order of
-// the ranks, and cuts[r+1] - cuts[r] is still the size of its share, cuts[0] what of the epoch is committed.
+// Where ranks own parts of the order (sharding File) rank r takes the first cuts[r+1] - cuts[r] positions of its
+// `pieces`; the first plan of an epoch or a group goes on with all that each owns. cuts[0]: committed so far.
 struct StepPlan {
   Fence fence;
   std::int64_t step = 0;

@@ -9,6 +9,19 @@ namespace {
 
 using testing::Story;
 
+// Of two ranks: seconds of computation, of waiting for input, and of the whole step.
+void forty_steps(Story& story, double compute_seconds, double input_seconds, double step_seconds) {
+  for (std::int64_t step = 1; step <= 40; ++step) {
+    story.now += step_seconds;
+    for (int r = 0; r < 2; ++r) {
+      contract::Commit commit = test_commit(story.plans.at(step), r, compute_seconds);
+      commit.phases.input_wait = input_seconds;
+      commit.step_seconds = step_seconds;
+      story.says(r, contract::MessageType::kCommit, commit);
+    }
+  }
+}
+
 TEST(CoordinationFacts, parameters_that_differ_are_the_verdict) {
   Story story(test_config(2, 10));
   story.all_join();
@@ -147,15 +160,7 @@ TEST(CoordinationFacts, threads_and_a_cache_are_priced_by_what_the_ranks_tell) {
     story.joins(r, join);
   }
   story.all_ready();
-  for (std::int64_t step = 1; step <= 40; ++step) {
-    story.now += 0.1;
-    for (int r = 0; r < 2; ++r) {
-      contract::Commit commit = test_commit(story.plans.at(step), r, 0.06);
-      commit.phases.input_wait = 0.04;
-      commit.step_seconds = 0.1;
-      story.says(r, contract::MessageType::kCommit, commit);
-    }
-  }
+  forty_steps(story, 0.06, 0.04, 0.1);
   const contract::JobReport report = story.report();
   EXPECT_EQ(report.diagnosis.verdict, "InputBound");
   std::string actions;
@@ -211,15 +216,7 @@ TEST(CoordinationFacts, the_preflight_tells_of_input_and_of_buckets) {
   ready.preflight->real_step_seconds = 0.1;
   ready.preflight->synthetic_step_seconds = 0.05;
   for (int r = 0; r < 2; ++r) story.says(r, contract::MessageType::kReady, ready);
-  for (std::int64_t step = 1; step <= 40; ++step) {
-    story.now += 0.15;
-    for (int r = 0; r < 2; ++r) {
-      contract::Commit commit = test_commit(story.plans.at(step), r, 0.05);
-      commit.phases.input_wait = 0.07;
-      commit.step_seconds = 0.15;
-      story.says(r, contract::MessageType::kCommit, commit);
-    }
-  }
+  forty_steps(story, 0.05, 0.07, 0.15);
   const contract::JobReport report = story.report();
   EXPECT_EQ(report.diagnosis.verdict, "InputBound");
   EXPECT_NE(report.diagnosis.message.find("data made up would be 2.00 times as fast"), std::string::npos)

@@ -1,14 +1,15 @@
 #include "trainer/data/idx_reader.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include "base/files_fake.h"
+#include "trainer/data/gzip_fixture.h"
 
 namespace evenkeel::trainer {
 namespace {
 
 using base::ErrorCode;
+using testing::gzip;
 
 std::string be32(std::uint32_t value) {
   std::string text;
@@ -27,20 +28,6 @@ std::string labels(const std::vector<int>& values) {
   std::string bytes = be32(0x801) + be32(static_cast<std::uint32_t>(values.size()));
   for (const int v : values) bytes.push_back(static_cast<char>(v));
   return bytes;
-}
-
-std::string gzip(const std::string& bytes) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 void put_split(base::FakeFiles& files, const std::string& prefix, const std::string& image_bytes,

@@ -1,11 +1,11 @@
 #include "trainer/data/tfrecord.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include "base/files_fake.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/example.h"
+#include "trainer/data/gzip_fixture.h"
 #include "trainer/data/open_dataset.h"
 #include "trainer/data/test_pictures.h"
 
@@ -94,20 +94,6 @@ base::Result<SplitPair> open(base::FakeFiles& files, const std::string& content,
   spec.bad_record_action = action;
   spec.max_skipped = max_skipped;
   return open_dataset(files, spec, 5);
-}
-
-std::string gzip(const std::string& bytes) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 TEST(Tfrecord, files_that_are_compressed_as_a_whole_give_the_same_records) {
