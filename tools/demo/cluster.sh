@@ -8,7 +8,7 @@ kubectl() { "$CLUSTER" kubectl "$@"; }
 
 # The cluster with Evenkeel on it. It goes when the demo ends, unless it is to be kept or was there before.
 cluster_ready() {
-  trap 'prometheus_stop; kill "${DISCOVER_PID:-}" 2> /dev/null; [ "$keep" = yes ] || [ -n "$context" ] || "$CLUSTER" down >&2 || true' EXIT
+  trap 'prometheus_stop || true; kill "${DISCOVER_PID:-}" 2> /dev/null || true; [ "$keep" = yes ] || [ -n "$context" ] || "$CLUSTER" down >&2 || true' EXIT
   if [ -n "$context" ]; then timed cluster "$CLUSTER" up --context "$context"; else timed cluster "$CLUSTER" up --nodes 2; fi
   timed images tools/image/build "$CACHE_DIR/images/evenkeel"
   timed load "$CLUSTER" load "$CACHE_DIR"/images/evenkeel/operator.tar "$CACHE_DIR"/images/evenkeel/trainer-cpu.tar

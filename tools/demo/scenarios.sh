@@ -10,7 +10,7 @@ Scenarios:
   input-bound       every rank waits for its data
   slow-network      every reduction takes 50 ms longer
   rotating          another rank is late in each step: nobody is the straggler
-  uneven-shards     the files of the data set are dealt out whole, and one is much larger than the others
+  uneven-shards     ranks own whole files, and one file is nine times the others: nobody waits for whoever got it
   kill-a-worker     kill -9, twice; the others go on, and no sample is lost or doubled
   lose-a-node       on a real cluster: a node ends as in a power cut; its pods are replaced elsewhere, the others go on
   scale-up          on a real cluster: kubectl scale from two workers to four while the job runs
@@ -50,6 +50,7 @@ demo_scenario() { # NAME
     slow-network) inject=network=0.05 verdict=CommunicationBound ;;
     rotating) inject=compute=0.0032@rotate verdict=VariableWork ;;
     kill-a-worker) kill_a_worker; return ;;
+    uneven-shards) uneven_shards; return ;;
     *) say "demo: there is no scenario '$name'"; scenarios_help >&2; exit 64 ;;
   esac
   say "injected: $inject (beside $healthy for each sample of every rank); the diagnosis is not told"
@@ -72,6 +73,28 @@ demo_scenario() { # NAME
   say "yes  the verdict is the cause that was injected"
   [ $measured = found ] || jq -e 'any(.explain.diagnosis.remedies[]; .measuredGain != null)' "$WORK/mended.json" > /dev/null ||
     { say "NO   no remedy was taken and measured"; return 1; }
+}
+
+# Where each rank worked through its own files alone, three of four would have ended their epoch after a twelfth of the
+# data. Here shares are equal, and whoever has nothing left takes half of what the owner of the large file still has: the
+# cause cannot become a verdict, which is what is shown.
+uneven_shards() {
+  local data=$WORK/files large
+  "${EVENKEEL_DATA:-$BUILD_DIR/bin/evenkeel-data}" tfrecord --out "$data" --files 4 --train 400 --eval 8 --classes 2 --size 8x8 > /dev/null || die "no data set was made"
+  large=$(find "$data" -name 'train*' | sort | head -1)
+  for _ in 1 2 3 4 5 6 7 8; do cat "$large"; done > "$WORK/more" && cp "$large" "$WORK/one" && cat "$WORK/one" "$WORK/more" > "$large"
+  say "made: files of 900, 100, 100 and 100 samples, owned whole (dataset.sharding.policy: File)"
+  manifest files 4 "$data" "$SMALL" "steps: 80, batchSize: {perReplica: 30}, learningRate: {scaling: None}" 'balance: {mode: Observe}'
+  sed -i 's/format: idx,/format: tfrecord, image: {size: [8, 8]}, sharding: {policy: File},/' "$WORK/files.yaml"
+  run files --inject compute=0.002
+  [ "$STATUS" = 0 ] || { tail -3 "$WORK/files.log" >&2; die "the job ended with $STATUS"; }
+  shown files
+  say "    sharding   $(of files .explain.sharding)"
+  say "    consumed   $(of files '[.job.status.replicas[].consumed] | map(tostring) | join(", ")') samples by rank"
+  page files
+  jq -e '[.job.status.replicas[].consumed] as $c | ($c | add) == 9600 and ($c | max) - ($c | min) <= 30 and (.explain.diagnosis.losses.imbalance // 0) < 0.1' "$WORK/files.json" > /dev/null ||
+    { say "NO   somebody had more to do, or waited for it"; return 1; }
+  say "yes  every rank took as many samples as the others, each once an epoch, and nobody waited"
 }
 
 kill_a_worker() {
