@@ -302,6 +302,34 @@ TEST(MemberClient, a_lost_coordinator_wakes_whoever_waits) {
   EXPECT_EQ(coordinator->exit_code(), 143);
 }
 
+// What was begun to be saved before an attempt ended must still become visible, though nobody listens any more.
+TEST(MemberClient, a_coordinator_that_said_why_it_ends_is_not_lost_but_silent) {
+  RunningCoordinator coordinator(test_config(2, 10));
+  auto joining = std::async(std::launch::async, [&] {
+    return MemberClient::join(coordinator.member_options(1), test_join(1, 100));
+  });
+  auto client = MemberClient::join(coordinator.member_options(0), test_join(0, 100));
+  ASSERT_TRUE(client.ok());
+  auto other = joining.get();
+  ASSERT_TRUE(other.ok());
+  (*other)->fail({76, "the loss is nan", 2});
+  EXPECT_EQ(coordinator.exit_code(), 76);
+  for (auto* each : {&client, &other}) {
+    while ((**each)->send_ready({{}, "beef", 0}).ok()) std::this_thread::yield();
+    EXPECT_GE((**each)->silence_seconds(), 0);
+  }
+}
+
+TEST(MemberClient, a_coordinator_that_falls_silent_is_lost) {
+  RunningCoordinator coordinator(test_config(1, 10));
+  MemberOptions impatient = coordinator.member_options(0);
+  impatient.failure_detection = std::chrono::milliseconds(20);  // its heartbeats are further apart
+  auto client = MemberClient::join(impatient, test_join(0, 100));
+  ASSERT_TRUE(client.ok());
+  while ((*client)->silence_seconds() >= 0) std::this_thread::yield();
+  EXPECT_EQ((*client)->next_event(in(5)).error().code, ErrorCode::kUnavailable);
+}
+
 TEST(MemberClient, stop_before_the_membership_ends_the_waiting) {
   RunningCoordinator coordinator(test_config(2, 10));
   base::Waker signal;

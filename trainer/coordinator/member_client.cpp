@@ -102,6 +102,8 @@ class Client final : public MemberClient {
   }
   void fail(const contract::Failure& failure) override {
     (void)send(MessageType::kFailure, to_json(failure));
+    const std::lock_guard lock(mutex_);
+    failed_ = true;
   }
 
   void set_phase(std::int64_t step, const char* phase) override {
@@ -129,7 +131,8 @@ class Client final : public MemberClient {
 
   double silence_seconds() const override {
     const std::lock_guard lock(mutex_);
-    return lost_ ? -1 : base::seconds(now() - last_heard_);
+    const bool word_given = failed_ || abort_ || finish_;
+    return lost_ && !word_given ? -1 : base::seconds(now() - last_heard_);
   }
 
   void close() override;
@@ -165,6 +168,7 @@ class Client final : public MemberClient {
   std::optional<contract::Abort> abort_;
   std::optional<contract::Finish> finish_;
   std::optional<Error> lost_;
+  bool failed_ = false;  // we said so
   bool closing_ = false;
 
   base::Waker wake_thread_;

@@ -88,8 +88,9 @@ class MemberClient {
   // collectives, so that a rank that waits in the ring leaves at once. next_event() then has the reason.
   virtual const base::Waker& abort_waker() const = 0;
 
-  // Seconds since the coordinator was last heard; negative: it is lost. Any thread: whoever has stood still
-  // must not believe that it is still what it was.
+  // Seconds since the coordinator was last heard; negative: it is lost without a word of farewell. Any thread:
+  // whoever has stood still must not believe that it is still what it was. An Abort, a Finish or our own
+  // Failure is such a word: what ends the connection then is the end of the attempt, not a replacement.
   virtual double silence_seconds() const = 0;
   // Ends heartbeats and the connection; what was sent before is delivered (waits up to 1 s). Idempotent.
   virtual void close() = 0;
