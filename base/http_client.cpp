@@ -12,7 +12,7 @@ namespace {
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-constexpr std::size_t kMaxHeadBytes = 16 << 10;
+constexpr std::size_t kMaxAnswerHeadBytes = 16 << 10;
 constexpr std::size_t kReadBytes = 16 << 10;
 
 bool is_plain(std::string_view path) {
@@ -32,7 +32,7 @@ Error parse_error(const beast::error_code& error, std::size_t max_bytes) {
 
 Result<HttpResponse> read_response(Socket& socket, MonotonicTime deadline, std::size_t max_bytes) {
   http::response_parser<http::string_body> parser;
-  parser.header_limit(kMaxHeadBytes);
+  parser.header_limit(kMaxAnswerHeadBytes);
   parser.body_limit(max_bytes);
   parser.eager(true);
   beast::flat_buffer buffer;

@@ -31,7 +31,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 
-constexpr std::size_t kMaxHeadBytes = 16 << 10;
+constexpr std::size_t kMaxRequestHeadBytes = 16 << 10;
 constexpr std::chrono::milliseconds kAcceptPause{100};  // no descriptors left: give some time to come back
 constexpr std::chrono::seconds kDrainTime{1};
 
@@ -86,7 +86,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void start(Closed closed) {
     closed_ = std::move(closed);
-    parser_.header_limit(kMaxHeadBytes);
+    parser_.header_limit(kMaxRequestHeadBytes);
     asio::post(stream_.get_executor(), [self = shared_from_this()] {
       http::async_read_header(self->stream_, self->buffer_, self->parser_,
                               [self](beast::error_code error, std::size_t) { self->on_head(error); });
@@ -164,7 +164,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   beast::tcp_stream stream_;
   const Routes& routes_;
-  beast::flat_buffer buffer_{kMaxHeadBytes + 1024};  // the parser's limit is met first
+  beast::flat_buffer buffer_{kMaxRequestHeadBytes + 1024};  // the parser's limit is met first
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
   std::optional<http::response_serializer<http::string_body>> serializer_;

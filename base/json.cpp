@@ -156,11 +156,6 @@ class Builder : public nlohmann::json_sax<Json> {
   Error error_;
 };
 
-const Json& empty_object() {
-  static const Json empty = Json::object();
-  return empty;
-}
-
 // Null where there is no such member.
 const Json* member(const Json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
@@ -171,6 +166,11 @@ const Json* member(const Json& object, std::string_view key) {
 }
 
 }  // namespace
+
+const Json& empty_object() {
+  static const Json empty = Json::object();
+  return empty;
+}
 
 Result<Json> parse_json(std::string_view text, JsonLimits limits) {
   if (text.size() > limits.max_bytes) {

@@ -33,6 +33,7 @@ double double_at(const Json& object, std::string_view key, double fallback = 0);
 bool bool_at(const Json& object, std::string_view key, bool fallback = false);
 // An empty object when absent.
 const Json& child(const Json& object, std::string_view key);
+const Json& empty_object();
 // By JSON pointer-like path of plain keys: at_path(pod, {"metadata", "name"}).
 const Json& at_path(const Json& object, std::initializer_list<std::string_view> path);
 

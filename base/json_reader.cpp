@@ -17,11 +17,6 @@ const Json& null_value() {
   return null;
 }
 
-const Json& empty_object() {
-  static const Json empty = Json::object();
-  return empty;
-}
-
 std::string shown(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";

@@ -17,6 +17,9 @@ namespace evenkeel::base {
 
 class JsonReader {
  public:
+  // The largest whole number up to which all are exact for readers that hold doubles.
+  static constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
+
   // `name` starts every path in messages: "spec" or the file's name. `value` must outlive the reader.
   JsonReader(const Json& value, std::string name);
   JsonReader(JsonReader&&) noexcept;
@@ -29,6 +32,8 @@ class JsonReader {
   std::int64_t integer(std::string_view key, std::int64_t fallback,
                        std::int64_t min = std::numeric_limits<std::int64_t>::min(),
                        std::int64_t max = std::numeric_limits<std::int64_t>::max());
+  // How many: 0 to kMostExact. Absent: 0.
+  std::int64_t count(std::string_view key) { return integer(key, 0, 0, kMostExact); }
   // Finite numbers only.
   double number(std::string_view key, double fallback);
   // One of `names`, as its index; absent: fallback.

@@ -16,7 +16,6 @@ using base::Result;
 namespace {
 constexpr char kPrefix[] = "step-";
 constexpr std::size_t kDigits = 9;  // sorts by name up to 10^9 steps; longer numbers are written whole
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 }  // namespace
 
 std::string checkpoint_directory_name(std::int64_t step) {
@@ -70,15 +69,15 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
   m.format = static_cast<int>(r.require("format").integer("format", 0));
   if (m.format != 1) r.fail("format", "is " + std::to_string(m.format) + "; this version reads format 1");
   m.job_uid = r.string("jobUid");
-  m.step = r.require("step").integer("step", 0, 0, kMaxCount);
-  m.epoch = r.require("epoch").integer("epoch", 0, 0, kMaxCount);
-  m.cursor = r.require("cursor").integer("cursor", 0, 0, kMaxCount);
-  m.samples = r.integer("samples", 0, 0, kMaxCount);
-  m.optimizer_steps = r.integer("optimizerSteps", m.step, 0, kMaxCount);  // absent in the first checkpoints
+  m.step = r.require("step").count("step");
+  m.epoch = r.require("epoch").count("epoch");
+  m.cursor = r.require("cursor").count("cursor");
+  m.samples = r.count("samples");
+  m.optimizer_steps = r.integer("optimizerSteps", m.step, 0, JsonReader::kMostExact);  // absent in the first checkpoints
   const auto counts = [&r](std::string_view key) {
     std::vector<std::int64_t> out;
     for (double value : r.numbers(key, 65536)) {
-      if (value < 0 || value > static_cast<double>(kMaxCount))
+      if (value < 0 || value > static_cast<double>(JsonReader::kMostExact))
         r.fail(key, "out of range");
       else
         out.push_back(static_cast<std::int64_t>(value));
@@ -115,7 +114,7 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
   for (JsonReader& file : r.array("files", 1000)) {
     CheckpointFile f;
     f.name = file.require("name").string("name");
-    f.size = static_cast<std::uint64_t>(file.require("size").integer("size", 0, 0, kMaxCount));
+    f.size = static_cast<std::uint64_t>(file.require("size").count("size"));
     f.crc32c = static_cast<std::uint32_t>(file.require("crc32c").integer("crc32c", 0, 0, 4294967295));
     // A manifest must not lead out of its folder.
     if (f.name.empty() || f.name.find('/') != std::string::npos || f.name[0] == '.')

@@ -16,7 +16,6 @@ using base::Result;
 
 namespace {
 
-constexpr std::int64_t kMaxSteps = std::int64_t{1} << 53;  // exact in JSON readers that hold doubles
 
 // Frames come from the network: what does not decode is corrupt data, not a user's mistake.
 template <class T>
@@ -47,14 +46,10 @@ Fence read_fence(JsonReader& reader) {
           static_cast<std::uint32_t>(parts[2])};
 }
 
-std::int64_t count(JsonReader& reader, std::string_view key) {
-  return reader.integer(key, 0, 0, kMaxSteps);
-}
-
 std::vector<std::int64_t> counts(JsonReader& reader, std::string_view key) {
   std::vector<std::int64_t> out;
   for (double value : reader.numbers(key, 65536)) {
-    if (value < 0 || value > static_cast<double>(kMaxSteps))
+    if (value < 0 || value > static_cast<double>(JsonReader::kMostExact))
       reader.fail(key, "out of range");
     else
       out.push_back(static_cast<std::int64_t>(value));
@@ -141,7 +136,7 @@ Result<Hello> decode_hello(const Json& json) {
   m.job_uid = r.string("jobUid");
   m.attempt = static_cast<std::uint32_t>(r.integer("attempt", 0, 0, 4294967295));
   m.rank = static_cast<int>(r.integer("rank", -1, 0, 65535));
-  m.incarnation = count(r, "incarnation");
+  m.incarnation = r.count("incarnation");
   m.pod_uid = r.string("podUid");
   m.nonce_hex = r.string("nonce");
   return finish(r, m);
@@ -169,9 +164,9 @@ Json to_json(const CheckpointPosition& m) {
 namespace {
 CheckpointPosition read_position(JsonReader& r) {
   CheckpointPosition m;
-  m.step = count(r, "step");
-  m.epoch = count(r, "epoch");
-  m.cursor = count(r, "cursor");
+  m.step = r.count("step");
+  m.epoch = r.count("epoch");
+  m.cursor = r.count("cursor");
   m.manifest_hash = r.string("manifestHash");
   m.consumed = counts(r, "consumed");
   m.skipped = r.strings("skipped", 1000);
@@ -221,8 +216,8 @@ Result<Join> decode_join(const Json& json) {
   m.data_address = r.string("dataAddress");
   m.pod = r.string("pod");
   m.node = r.string("node");
-  m.train_samples = count(r, "trainSamples");
-  m.eval_samples = count(r, "evalSamples");
+  m.train_samples = r.count("trainSamples");
+  m.eval_samples = r.count("evalSamples");
   {
     JsonReader checkpoint = r.object("checkpoint");
     m.checkpoint = read_position(checkpoint);
@@ -293,8 +288,8 @@ Result<Membership> decode_membership(const Json& json) {
   m.peers = r.strings("peers", 65536);
   m.source = static_cast<StateSource>(r.one_of("source", kSourceNames, 0));
   m.restore_rank = static_cast<int>(r.integer("restoreRank", -1, -1, 65535));
-  m.restore_step = count(r, "restoreStep");
-  m.target_steps = count(r, "targetSteps");
+  m.restore_step = r.count("restoreStep");
+  m.target_steps = r.count("targetSteps");
   m.writer = static_cast<int>(r.integer("writer", 0, 0, 65535));
   m.preflight = r.boolean("preflight");
   m.evaluate_first = r.boolean("evaluateFirst");
@@ -369,13 +364,13 @@ Result<StepPlan> decode_step_plan(const Json& json) {
   JsonReader r(json, "step plan");
   StepPlan m;
   m.fence = read_fence(r);
-  m.step = count(r, "step");
-  m.epoch = count(r, "epoch");
+  m.step = r.count("step");
+  m.epoch = r.count("epoch");
   m.cuts = counts(r, "cuts");
   for (std::size_t i = 1; i < m.cuts.size(); ++i) {
     if (m.cuts[i] < m.cuts[i - 1]) r.fail("cuts", "must not decrease");
   }
-  m.global_batch = count(r, "batch");
+  m.global_batch = r.count("batch");
   m.rate_batch = r.number("rateBatch", 0);
   m.evaluate_after = r.boolean("evaluate");
   m.checkpoint_after = r.boolean("checkpoint");
@@ -430,9 +425,9 @@ namespace {
 Commit read_commit(JsonReader& r) {
   Commit m;
   m.fence = read_fence(r);
-  m.step = count(r, "step");
-  m.samples = count(r, "samples");
-  m.reduced_count = count(r, "reducedCount");
+  m.step = r.count("step");
+  m.samples = r.count("samples");
+  m.reduced_count = r.count("reducedCount");
   m.ids_hash = read_hex64(r, "idsHash");
   m.reduced_ids_hash = read_hex64(r, "reducedIdsHash");
   m.loss_sum = r.number("lossSum", 0);
@@ -445,8 +440,8 @@ Commit read_commit(JsonReader& r) {
   else
     r.fail("phases", phases.error().message);
   m.step_seconds = r.number("stepSeconds", 0);
-  m.collectives = static_cast<std::uint64_t>(count(r, "collectives"));
-  m.collective_bytes = static_cast<std::uint64_t>(count(r, "collectiveBytes"));
+  m.collectives = static_cast<std::uint64_t>(r.count("collectives"));
+  m.collective_bytes = static_cast<std::uint64_t>(r.count("collectiveBytes"));
   m.work = r.number("work", 0);
   m.skipped_ids = counts(r, "skippedIds");
   if (const std::vector<double> squares = r.numbers("gradientSquares", 2); squares.size() == 2) {
@@ -476,13 +471,13 @@ Result<Paused> decode_paused(const Json& json) {
   JsonReader r(json, "paused");
   Paused m;
   m.fence = read_fence(r);
-  m.step = count(r, "step");
+  m.step = r.count("step");
   if (r.has("last")) {
     JsonReader last = r.object("last");
     m.last = read_commit(last);
   }
-  m.evaluated = count(r, "evaluated");
-  m.checkpointed = count(r, "checkpointed");
+  m.evaluated = r.count("evaluated");
+  m.checkpointed = r.count("checkpointed");
   return finish(r, std::move(m));
 }
 
@@ -504,7 +499,7 @@ Json to_json(const Heartbeat& m) {
 
 Result<Heartbeat> decode_heartbeat(const Json& json) {
   JsonReader r(json, "heartbeat");
-  Heartbeat m{count(r, "step"), r.string("phase")};
+  Heartbeat m{r.count("step"), r.string("phase")};
   if (const std::vector<std::int64_t> periods = counts(r, "quotaPeriods"); periods.size() == 2) {
     m.throttled_periods = periods[0];
     m.quota_periods = periods[1];
@@ -520,11 +515,11 @@ Json to_json(const Evaluated& m) {
 Result<Evaluated> decode_evaluated(const Json& json) {
   JsonReader r(json, "evaluated");
   Evaluated m;
-  m.step = count(r, "step");
-  m.epoch = count(r, "epoch");
+  m.step = r.count("step");
+  m.epoch = r.count("epoch");
   m.loss_sum = r.number("lossSum", 0);
-  m.correct = count(r, "correct");
-  m.samples = count(r, "samples");
+  m.correct = r.count("correct");
+  m.samples = r.count("samples");
   m.seconds = r.number("seconds", 0);
   return finish(r, m);
 }
@@ -540,9 +535,9 @@ Json to_json(const Checkpointed& m) {
 Result<Checkpointed> decode_checkpointed(const Json& json) {
   JsonReader r(json, "checkpointed");
   Checkpointed m;
-  m.step = count(r, "step");
+  m.step = r.count("step");
   m.directory = r.string("directory");
-  m.bytes = count(r, "bytes");
+  m.bytes = r.count("bytes");
   m.seconds = r.number("seconds", 0);
   m.error = r.string("error");
   return finish(r, m);
@@ -564,7 +559,7 @@ Json to_json(const Failure& m) {
 
 Result<Failure> decode_failure(const Json& json) {
   JsonReader r(json, "failure");
-  Failure m{static_cast<int>(r.integer("exitCode", 70, 1, 255)), r.string("reason"), count(r, "step")};
+  Failure m{static_cast<int>(r.integer("exitCode", 70, 1, 255)), r.string("reason"), r.count("step")};
   return finish(r, m);
 }
 

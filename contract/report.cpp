@@ -15,7 +15,6 @@ using base::Result;
 
 namespace {
 
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 constexpr std::size_t kMaxTextBytes = 1024;
 constexpr std::size_t kMaxRemedies = 64;
 const std::vector<std::string_view> kRemedyStates = {"Proposed", "Applied", "Reverted", "NotAllowed"};
@@ -40,10 +39,6 @@ std::optional<double> optional_number(JsonReader& r, std::string_view key) {
   return r.number(key, 0);
 }
 
-std::int64_t count(JsonReader& r, std::string_view key) {
-  return r.integer(key, 0, 0, kMaxCount);
-}
-
 Json progress_json(const Progress& p) {
   Json json = {{"epoch", p.epoch}, {"step", p.step}, {"targetSteps", p.target_steps}, {"samples", p.samples}};
   put(json, "loss", p.loss);
@@ -57,16 +52,16 @@ Json progress_json(const Progress& p) {
 
 Progress read_progress(JsonReader r) {
   Progress p;
-  p.epoch = count(r, "epoch");
-  p.step = count(r, "step");
-  p.target_steps = count(r, "targetSteps");
-  p.samples = count(r, "samples");
+  p.epoch = r.count("epoch");
+  p.step = r.count("step");
+  p.target_steps = r.count("targetSteps");
+  p.samples = r.count("samples");
   p.loss = optional_number(r, "loss");
   p.eval_loss = optional_number(r, "evalLoss");
   p.accuracy = optional_number(r, "accuracy");
   p.samples_per_second = optional_number(r, "samplesPerSecond");
   p.eta_seconds = optional_number(r, "etaSeconds");
-  p.skipped = count(r, "skipped");
+  p.skipped = r.count("skipped");
   return p;
 }
 
@@ -93,8 +88,8 @@ ReplicaReport read_replica(JsonReader& r) {
   p.busy_seconds = optional_number(r, "busySeconds");
   p.share = optional_number(r, "share");
   p.relative_performance = optional_number(r, "relativePerformance");
-  p.shard_samples = count(r, "shardSamples");
-  p.consumed = count(r, "consumed");
+  p.shard_samples = r.count("shardSamples");
+  p.consumed = r.count("consumed");
   p.threads = static_cast<int>(r.integer("threads", 0, 0, 65536));
   p.cpu_limit = r.number("cpuLimit", 0);
   return p;
@@ -165,8 +160,8 @@ Json history_json(const HistoryPoint& point) {
 
 HistoryPoint read_history(JsonReader& r, std::size_t& entries) {
   HistoryPoint point;
-  point.step = count(r, "step");
-  point.steps = count(r, "steps");
+  point.step = r.count("step");
+  point.steps = r.count("steps");
   point.step_seconds = r.number("stepSeconds", 0);
   const Json& ranks = r.any("ranks");
   const auto good = [](const Json& entry) {
@@ -233,7 +228,7 @@ Balance read_balance(JsonReader r) {
   b.imbalance_ratio = optional_number(r, "imbalanceRatio");
   if (r.has("slowestRank")) b.slowest_rank = static_cast<int>(r.integer("slowestRank", 0, 0, 65535));
   b.scaling_efficiency = optional_number(r, "scalingEfficiency");
-  b.rebalances = count(r, "rebalances");
+  b.rebalances = r.count("rebalances");
   b.mode = cut_text(r.string("mode"), 32);
   if (r.has("balanced")) b.balanced = r.boolean("balanced");
   b.reason = cut_text(r.string("reason"), kMaxTextBytes);
@@ -296,7 +291,7 @@ Result<JobReport> decode_report(const Json& json) {
   report.progress = read_progress(r.object("progress"));
   report.balance = read_balance(r.object("balance"));
   report.diagnosis = read_diagnosis(r.object("diagnosis"));
-  report.checkpoint_step = count(r, "checkpointStep");
+  report.checkpoint_step = r.count("checkpointStep");
   report.sharding = r.string("sharding");
   report.message = cut_text(r.string("message"), kMaxTextBytes);
   if (r.has("failure")) {
@@ -368,7 +363,7 @@ WorkerTermination parse_worker_termination(const std::string& text) {
     JsonReader r(*json, "termination");
     out.reason = cut_text(r.string("reason"), kMaxTextBytes);
     out.exit_code = static_cast<int>(r.integer("exitCode", 0, 0, 255));
-    out.step = count(r, "step");
+    out.step = r.count("step");
     if (r.finish().ok()) return out;
   }
   // dump_json replaces what is not UTF-8; its quotes are taken off again.

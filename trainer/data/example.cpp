@@ -10,7 +10,7 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 
-Error corrupt(const std::string& what) {
+Error bad_example(const std::string& what) {
   return Error{ErrorCode::kCorruptData, "tf.train.Example: " + what};
 }
 
@@ -34,19 +34,19 @@ class WireReader {
   Result<std::uint64_t> varint() {
     std::uint64_t value = 0;
     for (int shift = 0; shift < 70; shift += 7) {
-      if (left_.empty()) return corrupt("truncated inside a number");
+      if (left_.empty()) return bad_example("truncated inside a number");
       const auto byte = static_cast<std::uint8_t>(left_.front());
       left_.remove_prefix(1);
       if (shift == 63 && byte > 1) break;
       value |= std::uint64_t{byte & 0x7fU} << shift;
       if (byte < 0x80) return value;
     }
-    return corrupt("a number has more than 64 bits");
+    return bad_example("a number has more than 64 bits");
   }
 
   Result<WireField> next() {
     EVENKEEL_ASSIGN(const std::uint64_t tag, varint());
-    if (tag > 0xffffffffU || tag >> 3 == 0) return corrupt("field number " + std::to_string(tag >> 3));
+    if (tag > 0xffffffffU || tag >> 3 == 0) return bad_example("field number " + std::to_string(tag >> 3));
     WireField field;
     field.number = static_cast<std::uint32_t>(tag >> 3);
     field.wire = static_cast<std::uint32_t>(tag & 7);
@@ -60,10 +60,10 @@ class WireReader {
     } else if (field.wire == kFixed64 || field.wire == kFixed32) {
       length = field.wire == kFixed64 ? 8 : 4;
     } else {
-      return corrupt("wire type " + std::to_string(field.wire));
+      return bad_example("wire type " + std::to_string(field.wire));
     }
     if (length > left_.size()) {
-      return corrupt("truncated: a field announces " + std::to_string(length) + " bytes, " +
+      return bad_example("truncated: a field announces " + std::to_string(length) + " bytes, " +
                      std::to_string(left_.size()) + " are left");
     }
     field.content = left_.substr(0, static_cast<std::size_t>(length));
@@ -99,7 +99,7 @@ base::Status read_integers(std::string_view list, Feature& feature) {
         feature.integer = static_cast<std::int64_t>(value);
       }
     } else {
-      return corrupt("an integer has wire type " + std::to_string(field.wire));
+      return bad_example("an integer has wire type " + std::to_string(field.wire));
     }
   }
   return {};
@@ -110,7 +110,7 @@ base::Status read_byte_strings(std::string_view list, Feature& feature) {
   while (!reader.at_end()) {
     EVENKEEL_ASSIGN(const WireField field, reader.next());
     if (field.number != 1) continue;
-    if (field.wire != kBytes) return corrupt("a byte string has wire type " + std::to_string(field.wire));
+    if (field.wire != kBytes) return bad_example("a byte string has wire type " + std::to_string(field.wire));
     feature.bytes = field.content;
     ++feature.byte_values;
   }
@@ -190,14 +190,14 @@ Result<ExampleFields> parse_example(std::string_view record) {
   EVENKEEL_ASSIGN(const Found found, read_features(record));
   const auto& image = found.encoded ? found.encoded : found.image;
   const auto& label = found.class_label ? found.class_label : found.label;
-  if (!image) return corrupt("neither image/encoded nor image is there");
-  if (!label) return corrupt("neither image/class/label nor label is there");
+  if (!image) return bad_example("neither image/encoded nor image is there");
+  if (!label) return bad_example("neither image/class/label nor label is there");
   if (const std::string other = instead(*image, true); !other.empty()) {
-    return corrupt(std::string(found.encoded ? "image/encoded" : "image") + " holds " + other +
+    return bad_example(std::string(found.encoded ? "image/encoded" : "image") + " holds " + other +
                    " instead of one byte string");
   }
   if (const std::string other = instead(*label, false); !other.empty()) {
-    return corrupt(std::string(found.class_label ? "image/class/label" : "label") + " holds " + other +
+    return bad_example(std::string(found.class_label ? "image/class/label" : "label") + " holds " + other +
                    " instead of one integer");
   }
   return ExampleFields{image->bytes, label->integer};

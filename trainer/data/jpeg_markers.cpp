@@ -10,7 +10,7 @@ using base::Error;
 using base::ErrorCode;
 using Bytes = std::span<const std::uint8_t>;
 
-Error corrupt(const std::string& what) {
+Error bad_markers(const std::string& what) {
   return Error{ErrorCode::kCorruptData, what};
 }
 
@@ -66,7 +66,7 @@ bool is_frame(int marker) {
 }
 
 base::Status read_frame(int marker, Bytes body, JpegMarkers& out) {
-  if (body.size() < 6) return corrupt("the JPEG frame header is too short");
+  if (body.size() < 6) return bad_markers("the JPEG frame header is too short");
   out.frame_type = marker & 0xF;
   out.precision = body[0];
   out.height = big_endian_16(body, 1);
@@ -83,25 +83,25 @@ bool stands_alone(int marker) {
 
 base::Result<JpegMarkers> read_jpeg_markers(Bytes bytes) {
   JpegMarkers out;
-  if (bytes.size() < 4) return corrupt("truncated: the JPEG ends inside its first marker");
+  if (bytes.size() < 4) return bad_markers("truncated: the JPEG ends inside its first marker");
   std::size_t at = 2;  // behind SOI
   const auto truncated = [&] {
-    return corrupt("truncated: the JPEG has " + std::to_string(bytes.size()) +
+    return bad_markers("truncated: the JPEG has " + std::to_string(bytes.size()) +
                    " bytes and ends before its first scan");
   };
   while (true) {
     // Any number of 0xFF may stand in front of a marker.
     if (at + 2 > bytes.size()) return truncated();
-    if (bytes[at] != 0xFF) return corrupt("no JPEG marker at byte " + std::to_string(at) + " of the image");
+    if (bytes[at] != 0xFF) return bad_markers("no JPEG marker at byte " + std::to_string(at) + " of the image");
     while (at < bytes.size() && bytes[at] == 0xFF) ++at;
     if (at >= bytes.size()) return truncated();
     const int marker = bytes[at++];
     if (stands_alone(marker)) continue;
-    if (marker == 0xD9) return corrupt("the JPEG ends without a picture");
+    if (marker == 0xD9) return bad_markers("the JPEG ends without a picture");
     if (at + 2 > bytes.size()) return truncated();
     const auto length = static_cast<std::size_t>(big_endian_16(bytes, at));
     if (length < 2)
-      return corrupt("a JPEG marker at byte " + std::to_string(at) + " has length " + std::to_string(length));
+      return bad_markers("a JPEG marker at byte " + std::to_string(at) + " has length " + std::to_string(length));
     if (length > bytes.size() - at) return truncated();
     const Bytes body = bytes.subspan(at + 2, length - 2);
     if (is_frame(marker)) EVENKEEL_TRY(read_frame(marker, body, out));
@@ -111,7 +111,7 @@ base::Result<JpegMarkers> read_jpeg_markers(Bytes bytes) {
     if (marker == 0xDA) break;
     at += length;
   }
-  if (out.components == 0) return corrupt("the JPEG has a scan without a frame header");
+  if (out.components == 0) return bad_markers("the JPEG has a scan without a frame header");
   return out;
 }
 

@@ -138,7 +138,7 @@ bool looks_like_records(const std::string& name, const std::string& split) {
          name.find("-of-") != std::string::npos;
 }
 
-Result<std::vector<std::string>> names_of(const FormatRequest& request) {
+Result<std::vector<std::string>> record_files(const FormatRequest& request) {
   const std::string& folder = request.spec.path;
   EVENKEEL_ASSIGN(const auto entries, request.files.list(folder));
   std::vector<std::string> names;
@@ -170,7 +170,7 @@ OpenedSplit open_tfrecord(const FormatRequest& request) {
                  "dataset.format tfrecord does not say how many classes there are: set "
                  "model.options.numClasses"};
   }
-  EVENKEEL_ASSIGN(const std::vector<std::string> names, names_of(request));
+  EVENKEEL_ASSIGN(const std::vector<std::string> names, record_files(request));
   EVENKEEL_TRY(check_complete(names, request.spec.path));
   auto split = std::make_unique<TfrecordSplit>(request);
   for (const std::string& name : names) EVENKEEL_TRY(split->index(request.spec.path + "/" + name));

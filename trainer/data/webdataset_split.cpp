@@ -179,7 +179,7 @@ class WebdatasetSplit : public IndexedSplit {
   std::vector<std::int32_t> labels_;
 };
 
-Result<std::vector<std::string>> names_of(const FormatRequest& request) {
+Result<std::vector<std::string>> archives(const FormatRequest& request) {
   const std::string& folder = request.spec.path;
   EVENKEEL_ASSIGN(const auto entries, request.files.list(folder));
   std::vector<std::string> names;
@@ -203,7 +203,7 @@ Result<std::vector<std::string>> names_of(const FormatRequest& request) {
 }  // namespace
 
 OpenedSplit open_webdataset(const FormatRequest& request) {
-  EVENKEEL_ASSIGN(const std::vector<std::string> names, names_of(request));
+  EVENKEEL_ASSIGN(const std::vector<std::string> names, archives(request));
   auto split = std::make_unique<WebdatasetSplit>(request);
   for (const std::string& name : names) EVENKEEL_TRY(split->index(request.spec.path + "/" + name));
   split->judge_labels();

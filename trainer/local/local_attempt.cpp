@@ -53,7 +53,6 @@ Result<std::vector<std::uint16_t>> free_ports(std::size_t count) {
 
 // More replacements than this restart.maxRestarts never asks for.
 constexpr std::int64_t kIncarnationsOfAnAttempt = 1 << 20;
-constexpr double kLongestBackoffSeconds = 300;
 
 std::string child_name(int worker) {
   return worker < 0 ? "coordinator" : "worker-" + std::to_string(worker);
@@ -239,7 +238,7 @@ void Attempt::plan_replacement(Child& child) {
     for (Child& other : children_) other.in_incident = false;
   }
   child.in_incident = true;
-  const double pause = restarts_ <= 1 ? 0 : std::min(kLongestBackoffSeconds, std::pow(2.0, restarts_ - 2));
+  const double pause = restart_pause_seconds(restarts_ - 1);
   child.start_again_at = now() + base::from_seconds(pause);
   if (options_.on_replaced) {
     const std::string why = last_words(child);
@@ -362,6 +361,11 @@ AttemptEnd Attempt::judge() {
 }
 
 }  // namespace
+
+double restart_pause_seconds(int restarts) {
+  constexpr double kLongest = 300;
+  return restarts <= 0 ? 0 : std::min(kLongest, std::pow(2.0, restarts - 1));
+}
 
 std::vector<std::string> trace_parts(const AttemptOptions& options) {
   std::vector<std::string> parts;

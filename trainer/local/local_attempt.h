@@ -47,6 +47,9 @@ struct AttemptEnd {
 // Where the workers of an attempt leave their parts.
 std::vector<std::string> trace_parts(const AttemptOptions& options);
 
+// Before another try after `restarts` earlier ones: none at first, then 1, 2, 4 .. 300 s.
+double restart_pause_seconds(int restarts);
+
 // Blocks until all of the attempt's processes have ended. Errors: they could not be started.
 base::Result<AttemptEnd> run_attempt(const AttemptOptions& options);
 

@@ -37,7 +37,6 @@ using contract::ExitCode;
 
 constexpr double kLineEverySeconds = 2;     // without a terminal
 constexpr double kRepeatEverySeconds = 30;  // the same, where nothing has happened: it lives
-constexpr double kLongestBackoffSeconds = 300;
 
 double now_s() {
   return base::seconds(base::real_clock().now().time_since_epoch());
@@ -291,7 +290,7 @@ bool LocalRun::try_again(const AttemptEnd& end) {
         << "); the job starts again\n"
         << std::flush;
   redraw_ = Redraw();
-  const double pause = restarts_ == 0 ? 0 : std::min(kLongestBackoffSeconds, std::pow(2.0, restarts_ - 1));
+  const double pause = restart_pause_seconds(restarts_);
   ++restarts_;
   ++attempt_;
   if (environment_.stop != nullptr)
