@@ -6,6 +6,17 @@ CHECKPOINTS=/var/tmp/evenkeel/fashion-mnist-checkpoints
 
 kubectl() { "$CLUSTER" kubectl "$@"; }
 
+# What the cluster consists of is made beside the compiler: much of it is waiting for the network.
+cluster_parts_begin() {
+  "$CLUSTER" assets 2> >(grep -v '^assets are in' >&2) &
+  PARTS_PID=$!
+  trap 'kill "$PARTS_PID" 2> /dev/null || true' EXIT
+}
+cluster_parts_wait() {
+  wait "$PARTS_PID" || die "a part of the cluster could not be made (see above)"
+  trap - EXIT
+}
+
 # The cluster with Evenkeel on it. It goes when the demo ends, unless it is to be kept or was there before.
 cluster_ready() {
   trap 'prometheus_stop || true; kill "${DISCOVER_PID:-}" 2> /dev/null || true; [ "$keep" = yes ] || [ -n "$context" ] || "$CLUSTER" down >&2 || true' EXIT

@@ -42,7 +42,8 @@ assets_go() {
   printf '%s' "$folder/go/bin/go"
 }
 
-# Builds one program aside and moves it: a kill in the middle never leaves half a binary.
+# Builds one program aside and moves it: a kill in the middle never leaves half a binary. -s drops what debuggers read;
+# not to make it in the first place saves a tenth of the time.
 assets_build() { # MODULE_FOLDER PACKAGE PROGRAM LDFLAGS
   local target go
   asset_present "$3" && return 0
@@ -51,7 +52,7 @@ assets_build() { # MODULE_FOLDER PACKAGE PROGRAM LDFLAGS
   mkdir -p "$(dirname "$target")"
   (cd "$CLUSTER_DIR/modules/$1" &&
     GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS=-mod=readonly GOWORK=off \
-      nice "$go" build -trimpath -ldflags "-s -w $4" -o "$target.new" "$2") >&2 ||
+      nice "$go" build -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w $4" -o "$target.new" "$2") >&2 ||
     die "go could not build $3 (module tools/cluster/modules/$1)"
   mv "$target.new" "$target"
 }
