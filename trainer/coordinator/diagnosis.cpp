@@ -36,7 +36,7 @@ std::vector<Family> families(const Case& c) {
       {"fixed cost",
        fixed,
        {d01_batch_not_scaled, d02_too_little_work, d07_cpu_starved, d07_stopped_ranks},
-       "BatchNotScaled",
+       c.job.batch_rule == BatchRule::kPerRankKept ? "TooLittleWork" : "BatchNotScaled",
        percent(fixed) + " of each step does not shrink with a rank's samples, which are " +
            std::to_string(std::llround(c.signals.mean_samples()))},
       {"waiting for data",
@@ -46,7 +46,7 @@ std::vector<Family> families(const Case& c) {
        percent(input) + " of each step is waiting for data"},
       {"imbalance",
        imbalance,
-       {d05_imbalanced_shares, d12_heterogeneous_devices, d10_straggler, d11_variable_work},
+       {d05_imbalanced_shares, d12_heterogeneous_devices, d10_straggler, d07_stopped_ranks, d11_variable_work},
        "VariableWork",
        percent(imbalance) +
            " of each step is waiting for the slowest rank, and no single rank is behind the waiting"},

@@ -135,6 +135,30 @@ TEST(Diagnosis, waiting_for_a_throttled_rank_in_the_reduction_is_no_network) {
   EXPECT_EQ(diagnose(window_of(cycle, 60), input).diagnosis.verdict, "CommunicationBound");
 }
 
+// Each rank stands still in another step: somebody is waited for in all of them, and nobody is slower.
+TEST(Diagnosis, ranks_that_their_limits_stop_in_turns_are_starved) {
+  std::vector<StepWork> cycle;
+  for (std::size_t stopped = 0; stopped < 4; ++stopped) {
+    Times own(4, 300);
+    own[stopped] = 600;
+    cycle.push_back(step(own, 10));
+  }
+  DiagnosisInput input;
+  input.ranks = std::vector<RankFacts>(4, RankFacts{0.5, 1, 0.9, ""});
+  const Findings found = diagnose(window_of(cycle, 20), input);
+  EXPECT_EQ(found.diagnosis.verdict, "CpuStarved") << found.diagnosis.message;
+  for (RankFacts& rank : input.ranks) rank.throttled_share = 0.1;  // too seldom for that
+  EXPECT_EQ(diagnose(window_of(cycle, 20), input).diagnosis.verdict, "VariableWork");
+}
+
+TEST(Diagnosis, a_batch_that_was_scaled_is_never_called_not_scaled) {
+  DiagnosisInput input;
+  input.baseline = Baseline{64, 0.096, 0.002, 0.1, BaselineSource::kMeasured};
+  input.job.batch_rule = BatchRule::kPerRankKept;
+  const Findings found = diagnose(window_of({step({160, 160, 160, 160}, 2)}, 40), input);
+  EXPECT_EQ(found.diagnosis.verdict, "TooLittleWork") << found.diagnosis.message;
+}
+
 TEST(Diagnosis, a_straggler_is_told_with_its_cpu_limit) {
   DiagnosisInput input;
   input.ranks = std::vector<RankFacts>(4, RankFacts{0.4, 1, 0.0, ""});

@@ -78,7 +78,8 @@ std::optional<Fired> d07_stopped_ranks(const Case& c) {
   double still = 0;
   for (const std::size_t r : ranks_at(c, stopped))
     still += standing_still(c.ranks[r]) / static_cast<double>(stopped.size());
-  const double lost = std::max(c.signals.net_share, c.losses.fixed_cost.value_or(0));
+  const double lost = std::max({c.signals.net_share, c.losses.fixed_cost.value_or(0),
+                                c.waterfall.wait / c.waterfall.step_seconds});
   if (still < lost / 2) return std::nullopt;
   return Fired{"D07", "CpuStarved",
                names_of(ranks_at(c, stopped)) + " are stopped by their CPU limits in up to " +
