@@ -237,8 +237,19 @@ void Replica::prepare_share(const PositionRanges& ranges) {
   if (rest > 0 || samples == 0) (void)engine_->executor(rest, PlanMode::kTraining);
 }
 
+// As at_once() and prepare_share() will ask for it; whether a larger share fits is told when it is compiled.
+void Replica::compile_ahead(std::int64_t samples) {
+  const bool larger = samples > micro_batch_;
+  const std::int64_t part = larger && (whole_shares_ || !splits_) ? samples : micro_batch_;
+  if (samples >= part) engine_->expect(part, PlanMode::kTraining);
+  if (const std::int64_t rest = samples % part; rest > 0 || samples == 0)
+    engine_->expect(rest, PlanMode::kTraining);
+}
+
 void Replica::expect_share(std::int64_t epoch, const PositionRanges& ranges) {
-  if (samples_of(ranges) > 0) (void)prefetcher_->hint(static_cast<std::uint64_t>(epoch), ranges);
+  const std::int64_t samples = samples_of(ranges);
+  compile_ahead(samples);
+  if (samples > 0) (void)prefetcher_->hint(static_cast<std::uint64_t>(epoch), ranges);
 }
 
 Result<BatchTaken> Replica::read_share(std::int64_t epoch, const PositionRanges& ranges) {

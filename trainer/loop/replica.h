@@ -80,7 +80,8 @@ class Replica {
 
   // Compiles what a share of this size needs, where that is not done yet: a batch that is new takes a while.
   void prepare_share(const PositionRanges& ranges);
-  // A share that will be read soon: read ahead, on a thread of its own.
+  // A share that will be read soon: its records are read ahead, and a batch that is new is compiled, each on a thread
+  // of its own.
   void expect_share(std::int64_t epoch, const PositionRanges& ranges);
   void expect_share(std::int64_t epoch, std::int64_t begin, std::int64_t end) {
     expect_share(epoch, {{begin, end}});
@@ -139,6 +140,7 @@ class Replica {
   base::Status create_readers(const ReplicaOptions& options);
   StepInput input_of(int micro) const;
   std::int64_t at_once(std::int64_t samples);
+  void compile_ahead(std::int64_t samples);
   void slow_down(double seconds) const;
   void give_stand_ins();
   base::Status add_unit(int micro, bool last, GradientReduction& reduction);

@@ -56,6 +56,26 @@ TEST(TrainingStep, TR_01_an_uneven_last_batch_trains_every_sample_once) {
   EXPECT_EQ(times_moved(files, spec, results[0].weights, 5, 3), std::vector<int>(5, 1));
 }
 
+// A share that is larger than any before, after ranks were lost or shares moved.
+TEST(TrainingStep, a_share_of_a_new_size_is_compiled_aside_before_its_step) {
+  base::FakeFiles files;
+  put_row_set(files, "/data", 20, 4);
+  auto replica = Replica::make(files, row_job("/data", 2, 4, 4), {}).value();
+  const int here = replica->engine().compiled().here;
+  replica->expect_share(0, 0, 2);  // as ever
+  replica->expect_share(0, 2, 9);
+  replica->expect_share(0, 9, 16);
+  ASSERT_EQ(replica->engine().compiled().aside, 0);
+  for (const PositionRange range : {PositionRange{0, 2}, PositionRange{2, 9}, PositionRange{9, 16}}) {
+    replica->prepare_share({range});
+    ASSERT_TRUE(replica->read_share(0, {range}).ok());
+    ASSERT_EQ(replica->micro_batches(), 1);
+    ASSERT_EQ(replica->forward(0).value().count, range.samples());
+  }
+  EXPECT_EQ(replica->engine().compiled().aside, 1);
+  EXPECT_EQ(replica->engine().compiled().here, here);
+}
+
 // Every sample moves a row of its own, so that gradients of samples are at right angles to each other and about as
 // long: the square of a mean of n of them is the n-th part of one.
 TEST(TrainingStep, ranks_say_how_much_their_own_mean_gradients_differ_from_that_of_all) {

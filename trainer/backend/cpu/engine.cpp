@@ -1,9 +1,11 @@
 #include "trainer/backend/cpu/engine.h"
 
 #include <array>
+#include <future>
 #include <map>
 #include <utility>
 
+#include "base/trace.h"
 #include "trainer/backend/cpu/arena_memory.h"
 #include "trainer/backend/cpu/executor.h"
 
@@ -34,12 +36,7 @@ class CpuEngine : public Engine {
   Result<Executor*> executor(std::int64_t batch, PlanMode mode) override {
     auto& slot = executors_[{batch, mode}];
     if (slot != nullptr) return static_cast<Executor*>(slot.get());
-    EVENKEEL_ASSIGN(Plan plan, compile_plan(graph_, batch, mode, options_.plan));
-    // Once with the plan alone, before oneDNN is asked: a plan beyond all measure may not even be describable
-    // there.
-    EVENKEEL_TRY(check_plan(plan));
-    EVENKEEL_ASSIGN(auto made, CpuExecutor::compile(std::move(plan), options_.threads));
-    EVENKEEL_TRY(check_plan(made->plan()));
+    EVENKEEL_ASSIGN(std::unique_ptr<CpuExecutor> made, take_over_or_compile(batch, mode));
     EVENKEEL_TRY(make_room(made->plan()));
     made->bind(starts());
     made->set_exchange(exchange_);
@@ -47,6 +44,18 @@ class CpuEngine : public Engine {
     slot = std::move(made);
     return static_cast<Executor*>(slot.get());
   }
+
+  void expect(std::int64_t batch, PlanMode mode) override {
+    const Key key{batch, mode};
+    if (const auto found = executors_.find(key); found != executors_.end() && found->second != nullptr) return;
+    auto& begun = expected_[key];
+    if (begun.valid()) return;
+    begun = std::async(std::launch::async, [this, batch, mode] {
+      base::name_trace_thread("plan compiler");
+      return compile(batch, mode);
+    });
+  }
+  Compiled compiled() const override { return compiled_; }
 
   const Plan& plan() const override { return plan_; }
   void set_statistics_exchange(StatisticsExchange exchange) override {
@@ -64,6 +73,31 @@ class CpuEngine : public Engine {
   const std::vector<std::string>& warnings() const override { return warnings_; }
 
  private:
+  using Key = std::pair<std::int64_t, PlanMode>;
+  using Made = Result<std::unique_ptr<CpuExecutor>>;
+
+  // On any thread: reads nothing that changes after the constructor.
+  Made compile(std::int64_t batch, PlanMode mode) const {
+    EVENKEEL_ASSIGN(Plan plan, compile_plan(graph_, batch, mode, options_.plan));
+    // Once with the plan alone, before oneDNN is asked: a plan beyond all measure may not even be describable
+    // there.
+    EVENKEEL_TRY(check_plan(plan));
+    EVENKEEL_ASSIGN(auto made, CpuExecutor::compile(std::move(plan), options_.threads));
+    EVENKEEL_TRY(check_plan(made->plan()));
+    return made;
+  }
+
+  Made take_over_or_compile(std::int64_t batch, PlanMode mode) {
+    if (const auto begun = expected_.find({batch, mode}); begun != expected_.end()) {
+      Made made = begun->second.get();
+      expected_.erase(begun);
+      ++compiled_.aside;
+      return made;
+    }
+    ++compiled_.here;
+    return compile(batch, mode);
+  }
+
   Status check_plan(const Plan& plan) const {
     return check_memory(plan, options_.other_bytes, options_.memory_limit_bytes,
                         options_.memory_limit_source);
@@ -107,9 +141,11 @@ class CpuEngine : public Engine {
   const EngineOptions options_;
   Plan plan_;
   std::array<ArenaMemory, kArenaCount> memory_;
-  std::map<std::pair<std::int64_t, PlanMode>, std::unique_ptr<CpuExecutor>> executors_;
+  std::map<Key, std::unique_ptr<CpuExecutor>> executors_;
   std::vector<std::string> warnings_;
   StatisticsExchange exchange_;
+  Compiled compiled_;
+  std::map<Key, std::future<Made>> expected_;  // their threads read the members above: they end first
 };
 
 }  // namespace

@@ -82,6 +82,15 @@ class Engine {
   // The executor of that batch size; compiled on first use and kept. Batch 0 is fine. The pointer lives as
   // long as the engine.
   virtual base::Result<Executor*> executor(std::int64_t batch, PlanMode mode) = 0;
+  // That batch size will be asked for soon: begins to compile it on a thread of its own, unless it is there or begun
+  // already. Allocates and changes nothing that a step uses; executor() takes it over, waits for it where it is not
+  // ready, and returns its error. The destructor waits too.
+  virtual void expect(std::int64_t batch, PlanMode mode) = 0;
+  // Plans that executor() compiled itself, and those that it took over.
+  struct Compiled {
+    int here = 0, aside = 0;
+  };
+  virtual Compiled compiled() const = 0;
   // The training plan of largest_batch, workspace included: parameters, buckets, arenas.
   virtual const Plan& plan() const = 0;
 

@@ -218,6 +218,51 @@ TEST(CpuBackend, gives_the_same_bits_twice_and_plans_of_other_batches_do_not_dis
   EXPECT_TRUE(std::ranges::equal(gradients, engine->gradients()));
 }
 
+// While one executor runs another is compiled; what is taken over is what would have been compiled here.
+TEST(CpuBackend, a_batch_that_is_expected_is_compiled_aside) {
+  const Graph graph = graph_of({50}, {dense(64), kReluLayer, dense(10)});
+  auto engine = Engine::create(graph, 8, {}).value();
+  auto other = Engine::create(graph, 8, {}).value();
+  ASSERT_EQ(engine->compiled().here, 1);
+  const Problem p = problem_for(engine->plan(), 1);
+  for (Engine* each : {engine.get(), other.get()}) load(*each, p);
+  engine->expect(500, PlanMode::kTraining);
+  engine->expect(500, PlanMode::kTraining);  // begun already
+  engine->expect(8, PlanMode::kTraining);    // there already
+  for (Engine* each : {engine.get(), other.get()}) {
+    Executor& small = *each->executor(8, PlanMode::kTraining).value();
+    ASSERT_TRUE(small.forward(p.input()).ok());
+    ASSERT_TRUE(small.backward(nullptr).ok());
+  }
+  const std::vector<float> features(500 * 50, 0.5f);
+  const std::vector<std::int32_t> labels(500, 3);
+  std::vector<LossSums> sums;
+  for (Engine* each : {engine.get(), other.get()}) {
+    Executor& large = *each->executor(500, PlanMode::kTraining).value();
+    sums.push_back(large.forward({.features = features, .labels = labels}).value());
+    ASSERT_TRUE(large.backward(nullptr).ok());
+  }
+  EXPECT_EQ(sums[0].loss, sums[1].loss);
+  EXPECT_TRUE(std::ranges::equal(engine->gradients(), other->gradients()));
+  EXPECT_EQ(engine->compiled().here, 1);
+  EXPECT_EQ(engine->compiled().aside, 1);
+  EXPECT_EQ(other->compiled().here, 2);
+  engine->expect(700, PlanMode::kTraining);  // nobody asks for it: it ends with the engine
+}
+
+TEST(CpuBackend, what_was_expected_and_does_not_fit_is_an_error_where_it_is_asked_for) {
+  EngineOptions options;
+  options.memory_limit_bytes = 16 << 20;
+  options.memory_limit_source = "a test";
+  auto engine = Engine::create(graph_of({50}, {dense(64), kReluLayer, dense(10)}), 8, options).value();
+  engine->expect(1'000'000, PlanMode::kTraining);
+  const auto asked = engine->executor(1'000'000, PlanMode::kTraining);
+  ASSERT_FALSE(asked.ok());
+  EXPECT_EQ(asked.error().code, base::ErrorCode::kInvalidInput);
+  EXPECT_NE(asked.error().message.find("a test"), std::string::npos) << asked.error().message;
+  EXPECT_TRUE(engine->executor(8, PlanMode::kTraining).ok());
+}
+
 TEST(CpuBackend, evaluation_gives_the_loss_of_training) {
   auto engine = Engine::create(graph_of({50}, {dense(64), kReluLayer, dense(10)}), 8, {}).value();
   const Problem p = problem_for(engine->plan(), 1);
