@@ -357,7 +357,7 @@ TEST(Golden, the_loss_curve_of_resnet20_is_that_of_pytorch) {
   load_parameters(*engine, golden);
   const Batch all = batch_of(golden);
   contract::OptimizerSpec sgd;
-  sgd.momentum = 0.9;
+  sgd.momentum = golden.json["optimizer"]["momentum"].get<double>();
   const auto optimizer = make_optimizer(sgd, &engine->plan()).value();
   Executor& executor = **engine->executor(static_cast<std::int64_t>(batch), PlanMode::kTraining);
   const auto features = static_cast<std::size_t>(engine->plan().input_features);
@@ -377,7 +377,7 @@ TEST(Golden, the_loss_curve_of_resnet20_is_that_of_pytorch) {
                 std::max(2e-5 * static_cast<double>(want[step]), 2 * static_cast<double>(envelope[step])))
         << "step " << step;
     UpdateArgs update;
-    update.learning_rate = 0.05;
+    update.learning_rate = golden.json["optimizer"]["learningRate"].get<double>();
     update.count = static_cast<double>(batch);
     update.step = static_cast<std::int64_t>(step) + 1;
     optimizer->step(engine->parameters(), engine->gradients(), engine->optimizer_state(), update);

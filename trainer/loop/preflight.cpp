@@ -135,13 +135,7 @@ Status compute_batch(const StepContext& context, Round& round) {
   GradientReduction nobody(context.collective, replica.engine().plan().buckets,
                            replica.engine().gradient_arena());
   const double start = now();
-  for (int micro = 0; micro < replica.micro_batches(); ++micro) {
-    EVENKEEL_ASSIGN(const StepSums part, replica.forward(micro));
-    round.sums.loss += part.loss;
-    round.sums.count += part.count;
-    round.sums.correct += part.correct;
-    EVENKEEL_TRY(replica.backward(micro, nobody));
-  }
+  EVENKEEL_ASSIGN(round.sums, compute_share(replica, nobody));
   round.compute_seconds = now() - start;
   return {};
 }
@@ -359,14 +353,8 @@ class Preflight {
     Engine& engine = context_.replica.engine();
     const auto [begin, end] = share_of(options_.reference_samples);
     GradientReduction reduction(collective_, engine.plan().buckets, engine.gradient_arena());
-    StepSums own;
     EVENKEEL_ASSIGN(const BatchTaken taken, context_.replica.read_share(0, begin, end));
-    for (int micro = 0; micro < context_.replica.micro_batches(); ++micro) {
-      EVENKEEL_ASSIGN(const StepSums part, context_.replica.forward(micro));
-      own.loss += part.loss;
-      own.count += part.count;
-      EVENKEEL_TRY(context_.replica.backward(micro, reduction));
-    }
+    EVENKEEL_ASSIGN(StepSums own, compute_share(context_.replica, reduction));
     own.skipped = taken.skipped;
     own.ids_hash = taken.id_hash;
     context_.replica.inject_into_gradients();

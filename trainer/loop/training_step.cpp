@@ -57,22 +57,21 @@ double own_gradient_square(const StepContext& context, const contract::StepPlan&
   return square / (static_cast<double>(own.count) * static_cast<double>(own.count));
 }
 
-// Forward and backward of the share that was read, micro-batch after micro-batch.
-Result<StepSums> compute(const StepContext& context) {
+}  // namespace
+
+Result<StepSums> compute_share(Replica& replica, GradientReduction& reduction, const PhaseObserver& enter) {
   StepSums sums;
-  for (int micro = 0; micro < context.replica.micro_batches(); ++micro) {
-    context.enter(StepPhase::kForward);
-    EVENKEEL_ASSIGN(const StepSums part, context.replica.forward(micro));
+  for (int micro = 0; micro < replica.micro_batches(); ++micro) {
+    if (enter) enter(StepPhase::kForward);
+    EVENKEEL_ASSIGN(const StepSums part, replica.forward(micro));
     sums.loss += part.loss;
     sums.count += part.count;
     sums.correct += part.correct;
-    context.enter(StepPhase::kBackward);
-    EVENKEEL_TRY(context.replica.backward(micro, context.reduction));
+    if (enter) enter(StepPhase::kBackward);
+    EVENKEEL_TRY(replica.backward(micro, reduction));
   }
   return sums;
 }
-
-}  // namespace
 
 Result<contract::Commit> run_step(const StepContext& context, const contract::StepPlan& plan) {
   Replica& replica = context.replica;
@@ -81,7 +80,8 @@ Result<contract::Commit> run_step(const StepContext& context, const contract::St
   replica.prepare_share(share);
   context.enter(StepPhase::kInputWait);
   EVENKEEL_ASSIGN(const BatchTaken taken, replica.read_share(plan.epoch, share));
-  EVENKEEL_ASSIGN(StepSums own, compute(context));
+  EVENKEEL_ASSIGN(StepSums own, compute_share(replica, context.reduction,
+                                              [&](StepPhase phase) { context.enter(phase); }));
   own.skipped = taken.skipped;
   own.ids_hash = taken.id_hash;
   replica.inject_into_gradients();

@@ -28,6 +28,10 @@ struct StepContext {
   }
 };
 
+// Forward and backward of the share that was read, micro-batch after micro-batch; the gradients' buckets are handed to
+// `reduction` as they get ready. `enter`: told of each phase; may be empty.
+base::Result<StepSums> compute_share(Replica& replica, GradientReduction& reduction, const PhaseObserver& enter = {});
+
 // The commit of the step, but for fence and times (the caller takes them from the timer) and counters of the
 // collectives. kNumerical: the step gave NaN or infinity, on all ranks alike, and the weights are those of
 // the step before. kInternal: the reduced count is not what was planned.

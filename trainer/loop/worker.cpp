@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/hash.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "contract/report.h"
@@ -21,8 +19,9 @@
 #include "trainer/loop/job_state.h"
 #include "trainer/loop/member_events.h"
 #include "trainer/loop/preflight.h"
-#include "trainer/loop/replica.h"
+#include "trainer/loop/preparation.h"
 #include "trainer/loop/training_step.h"
+#include "trainer/loop/worker_log.h"
 #include "trainer/loop/worker_server.h"
 
 namespace evenkeel::trainer {
@@ -34,7 +33,6 @@ using base::Result;
 using base::Status;
 using contract::ExitCode;
 
-constexpr std::int64_t kLogEvery = 50;  // steps
 // A lost coordinator is replaced by whoever started it; after this long nobody will.
 constexpr base::Duration kRejoinPatience = std::chrono::minutes(10);
 
@@ -65,7 +63,7 @@ class Worker {
  private:
   Result<Ending> live() {
     EVENKEEL_ASSIGN(server_, WorkerServer::start(settings_, metrics_));
-    EVENKEEL_TRY(prepare());
+    EVENKEEL_ASSIGN(prepared_, prepare(*deps_.files, settings_));
     const Status joined = join();
     if (!joined.ok() && joined.error().code == ErrorCode::kAborted && stopping()) {
       return Ending{ExitCode::kStopped, "asked to stop before the job had begun"};
@@ -73,7 +71,7 @@ class Worker {
     if (!joined.ok()) return not_the_users(joined.error());
     Result<Ending> ending = work();
     metrics_.on_phases(timer_.take());  // an evaluation or checkpoint after the last commit
-    log_throttling();
+    log_throttling(*deps_.files, prepared_.cpu);
     if (!ending.ok()) return give_up(std::move(ending).error());
     // Linger first: as long as we are connected the coordinator keeps its own pages up, and the job counts as
     // running.
@@ -99,6 +97,8 @@ class Worker {
     }
   }
 
+  Replica& replica() { return *prepared_.replica; }
+  const Replica& replica() const { return *prepared_.replica; }
   bool elastic() const { return spec_.restart.scope == contract::RestartScope::kWorker; }
 
   // A broken ring, or a coordinator that is gone: the fault of somebody else.
@@ -110,9 +110,9 @@ class Worker {
   // Until the job ends, or the group: then nothing is returned.
   Result<std::optional<Ending>> work_in_group() {
     EVENKEEL_TRY(enter());
-    GradientReduction reduction(*ring_, replica_->engine().plan().buckets,
-                                replica_->engine().gradient_arena());
-    const StepContext context{*replica_, settings_.rank, *ring_, reduction, timer_, [this](StepPhase phase) {
+    GradientReduction reduction(*ring_, replica().engine().plan().buckets,
+                                replica().engine().gradient_arena());
+    const StepContext context{replica(), settings_.rank, *ring_, reduction, timer_, [this](StepPhase phase) {
                                 client_->set_phase(position_.step + 1, phase_name(phase));
                               }};
     EVENKEEL_TRY(do_what_is_owed(context));
@@ -191,7 +191,7 @@ class Worker {
                       {{"reason", lost.message}, {"step", position_.step}});
     server_->set_ready(false);
     client_->close();
-    contract::Join join = introduction();
+    contract::Join join = introduction(*deps_.files, settings_, prepared_, data_address());
     if (position_known_) join.held = to_message(position_);
     MemberOptions options = member_options();
     options.connect_timeout = kRejoinPatience;
@@ -201,14 +201,14 @@ class Worker {
 
   void read_ahead() {
     events_->look_ahead([&](const contract::StepPlan& plan) {
-      replica_->expect_share(plan.epoch, share_of(plan, settings_.rank));
+      replica().expect_share(plan.epoch, share_of(plan, settings_.rank));
     });
   }
 
   // ---- a step
   // ------------------------------------------------------------------------------------------------
   Status train(const StepContext& context, const contract::StepPlan& plan) {
-    replica_->set_epoch_samples(epoch_samples(position_, plan, replica_->train().samples));
+    replica().set_epoch_samples(epoch_samples(position_, plan, replica().train().samples));
     EVENKEEL_ASSIGN(contract::Commit commit, run_step(context, plan));
     commit.phases = timer_.take();
     commit.step_seconds = commit.phases.total() - commit.phases.eval - commit.phases.checkpoint;
@@ -216,14 +216,14 @@ class Worker {
     commit.collectives = count.calls - counted_.calls;
     commit.collective_bytes = count.sent_bytes - counted_.sent_bytes;
     counted_ = count;
-    advance(position_, plan, replica_->train().samples);
-    position_.poison = replica_->skipped_ids();
+    advance(position_, plan, replica().train().samples);
+    position_.poison = replica().skipped_ids();
     commit.fence = plan.fence;
     last_commit_ = commit;
     EVENKEEL_TRY(client_->commit(commit));
     metrics_.on_step(plan, commit, unix_seconds());
     metrics_.on_collectives(*ring_);
-    log_step(plan, commit);
+    log_step(plan, commit, client_->membership().target_steps);
     return {};
   }
 
@@ -257,72 +257,13 @@ class Worker {
   Status save(const StepContext& context, bool last) {
     context.enter(StepPhase::kCheckpoint);
     EVENKEEL_TRY(checkpoints_.save(*client_, {settings_.config.job_uid, settings_.config.attempt}, position_,
-                                   *replica_, last));
+                                   replica(), last));
     context.enter(StepPhase::kOther);
     return {};
   }
 
   // ---- before
   // ----------------------------------------------------------------------------------------------------
-  Status prepare() {
-    cpu_ = read_cpu_limit(*deps_.files);
-    throttled_at_start_ = read_cpu_throttling(*deps_.files);
-    const int sharers = this->sharers();
-    threads_ = choose_threads(cpu_, usable_cores(), sharers);
-    base::log_info("compute threads",
-                   {{"threads", threads_.threads}, {"source", threads_.source}, {"cpuLimit", cpu_.cores}});
-    const MemoryLimit memory = read_memory_limit(*deps_.files);
-    ReplicaOptions options;
-    options.threads = options.data_threads = data_threads_ = threads_.threads;
-    // Kernels may divide their sums by threads, and another rank count would mean other threads.
-    if (spec_.training.reproducible) options.threads = 1;
-    options.memory_limit_bytes = memory.bytes / static_cast<std::uint64_t>(sharers);
-    options.memory_limit_source =
-        memory.source + (sharers > 1 ? " for " + std::to_string(sharers) + " ranks" : "");
-    options.micro_batch = settings_.micro_batch;
-    EVENKEEL_ASSIGN(options.injection,
-                    Injection::parse(settings_.inject, settings_.rank, settings_.config.ranks));
-    if (options.injection.any())
-      base::log_warning("this rank is made slow or wrong on purpose", {{"inject", settings_.inject}});
-    EVENKEEL_ASSIGN(replica_, Replica::make(*deps_.files, spec_, options));
-    if (replica_->init_from()) base::log_info(to_text(*replica_->init_from()));
-    for (const std::string& warning : replica_->engine().warnings()) base::log_warning(warning);
-    if (!spec_.checkpoint.path.empty()) {
-      EVENKEEL_ASSIGN(found_, find_checkpoint(*deps_.files, spec_.checkpoint.path, settings_.config.job_uid));
-      for (const std::string& skipped : found_.skipped) base::log_warning("checkpoint skipped: " + skipped);
-      EVENKEEL_TRY(check_checkpoints());
-    }
-    base::log_info("model and data ready",
-                   {{"planHash", replica_->plan_hash()},
-                    {"parameters", replica_->engine().plan().parameter_count()},
-                    {"trainSamples", replica_->train().samples},
-                    {"evalSamples", replica_->eval_samples()},
-                    {"skippedRecords", replica_->skipped_records()},
-                    {"microBatch", replica_->micro_batch()},
-                    {"checkpointStep", found_.newest ? found_.newest->manifest.step : 0}});
-    return {};
-  }
-
-  // On a loopback address all ranks are on this machine and share its cores; in a pod those of the pod do.
-  int sharers() const {
-    return settings_.bind_address.starts_with("127.") ? settings_.config.ranks : settings_.ranks_in_pod();
-  }
-
-  // Beginning anew beside checkpoints that nobody can read would prune what could still be rescued.
-  Status check_checkpoints() const {
-    const std::string& path = spec_.checkpoint.path;
-    if (!found_.newest && found_.damaged > 0) {
-      return Error{ErrorCode::kCorruptData,
-                   "checkpoint.path " + path + ": none of its checkpoints verifies (" +
-                       found_.skipped.front() + "); mend or move them, or name another folder to begin anew"};
-    }
-    if (settings_.rank != 0) return {};
-    const Status made = deps_.files->make_directories(path);
-    if (made.ok()) return {};
-    return Error{ErrorCode::kIo, "checkpoint.path " + path + ": " + made.error().message +
-                                     "; a job that could not keep its result does not begin"};
-  }
-
   Status join() {
     EVENKEEL_ASSIGN(
         base::Listener listener,
@@ -333,7 +274,7 @@ class Worker {
                    {{"coordinator", options.coordinator.text()},
                     {"dataAddress", data_address()},
                     {"ranks", settings_.config.ranks}});
-    return connect(std::move(options), introduction());
+    return connect(std::move(options), introduction(*deps_.files, settings_, prepared_, data_address()));
   }
 
   Status connect(MemberOptions options, contract::Join join) {
@@ -362,46 +303,14 @@ class Worker {
     options.hello.pod_uid = settings_.pod_uid;
     options.failure_detection = std::chrono::seconds(spec_.restart.failure_detection_seconds);
     options.stop = deps_.stop;
-    options.add_to_heartbeat = [this](contract::Heartbeat& beat) { count_quota_periods(beat); };
+    options.add_to_heartbeat = [this](contract::Heartbeat& beat) {
+      add_quota_periods(*deps_.files, prepared_.throttled_at_start, beat);
+    };
     return options;
   }
 
   std::string data_address() const {
     return base::Address{settings_.bind_address, listener_->port()}.text();
-  }
-
-  contract::Join introduction() const {
-    contract::Join join;
-    for (const LayerHash& layer : replica_->layer_hashes())
-      join.plan_parts.emplace_back(layer.layer, layer.hash);
-    const std::string configuration = configuration_hash();
-    join.plan_parts.emplace_back("configuration", configuration);
-    join.plan_hash = base::sha256_hex(replica_->plan_hash() + configuration);
-    join.byte_order =
-        "little";  // the frames' too; other machines are refused at compile time by contract/wire
-    join.data_address = data_address();
-    join.pod = settings_.pod_name;
-    join.node = settings_.node_name;
-    join.train_samples = replica_->train().samples;
-    join.eval_samples = replica_->eval_samples();
-    join.file_samples = replica_->sharding().file_samples;
-    join.checkpoint = to_message(found_);
-    join.threads = threads_.threads;
-    join.cpu_limit = cpu_.cores / settings_.ranks_in_pod();
-    join.cores = usable_cores();
-    join.device_model = read_cpu_model(*deps_.files);
-    join.data_threads = data_threads_;
-    join.free_memory_bytes = static_cast<double>(read_free_memory(*deps_.files)) / sharers();
-    join.decoded_bytes = static_cast<double>(replica_->decoded_bytes());
-    join.version = EVENKEEL_VERSION;
-    return join;
-  }
-
-  // What must be the same beside the model: optimizer, batch, seeds, data.
-  std::string configuration_hash() const {
-    const base::Json& spec = settings_.config.spec_json;
-    return base::sha256_hex(base::dump_json(base::child(spec, "training")) +
-                            base::dump_json(base::child(spec, "dataset")));
   }
 
   // Ring, state, Ready.
@@ -412,18 +321,19 @@ class Worker {
                       membership.ranks};
     options.patience = ring_patience(spec_.restart.failure_detection_seconds);
     if (!settings_.shared_memory) options.shared_memory.use = SharedMemory::kOff;
-    options.cores = cpu_.cores > 0 ? std::min(static_cast<int>(cpu_.cores), usable_cores()) : usable_cores();
+    options.cores = usable_cores();
+    if (prepared_.cpu.cores > 0) options.cores = std::min(static_cast<int>(prepared_.cpu.cores), options.cores);
     ring_ = std::make_unique<TcpRing>(std::move(options), &*listener_);
     watch_ = std::make_unique<AbortWatch>(client_->abort_waker(), *ring_);
     EVENKEEL_TRY(ring_->connect());
-    log_paths();
-    replica_->join(*ring_);
+    log_paths(*ring_);
+    replica().join(*ring_);
     const base::MonotonicTime begin = base::real_clock().now();
     EVENKEEL_ASSIGN(const Restored restored,
-                    restore_state(*deps_.files, membership, found_, position_, *replica_, *ring_));
+                    restore_state(*deps_.files, membership, prepared_.checkpoints, position_, replica(), *ring_));
     position_ = restored.position;
     position_known_ = true;
-    EVENKEEL_TRY(replica_->skip_from_now_on(position_.poison));
+    EVENKEEL_TRY(replica().skip_from_now_on(position_.poison));
     take_up_checkpoints(membership);
     if (restored.optimizer == OptimizerRestored::kStartsAnew) {
       base::log_warning("the optimizer's state begins at zero: the checkpoint's is of another optimizer");
@@ -433,7 +343,7 @@ class Worker {
       EVENKEEL_ASSIGN(preflight_, look_before_the_first_step());
     }
     ready.preflight = preflight_;  // a coordinator that took over has not seen it
-    ready.parameter_hash = replica_->parameter_hash();
+    ready.parameter_hash = replica().parameter_hash();
     ready.restore_seconds = base::seconds(base::real_clock().now() - begin);
     EVENKEEL_TRY(client_->send_ready(ready));
     server_->set_ready(true);
@@ -450,10 +360,10 @@ class Worker {
   }
 
   Result<std::optional<contract::Preflight>> look_before_the_first_step() {
-    GradientReduction unused(*ring_, replica_->engine().plan().buckets, replica_->engine().gradient_arena());
-    const StepContext context{*replica_, settings_.rank, *ring_, unused, timer_, {}};
+    GradientReduction unused(*ring_, replica().engine().plan().buckets, replica().engine().gradient_arena());
+    const StepContext context{replica(), settings_.rank, *ring_, unused, timer_, {}};
     EVENKEEL_ASSIGN(const contract::Preflight found,
-                    run_preflight(context, preflight_options(spec_, replica_->train().samples)));
+                    run_preflight(context, preflight_options(spec_, replica().train().samples)));
     base::log_info("pre-flight", {{"seconds", found.seconds},
                                   {"busBytesPerSecond", found.bus_bytes_per_second},
                                   {"hopSeconds", found.hop_seconds},
@@ -477,7 +387,7 @@ class Worker {
 
   // From the handshake on, what cannot be read came over the network, unless it came out of the data set.
   Error not_the_users(Error error) const {
-    if (error.code == ErrorCode::kCorruptData && !replica_->data_failed())
+    if (error.code == ErrorCode::kCorruptData && !replica().data_failed())
       error.code = ErrorCode::kUnavailable;
     return error;
   }
@@ -526,48 +436,6 @@ class Worker {
       base::real_clock().sleep_for(std::chrono::milliseconds(100));
   }
 
-  // ---- log
-  // ---------------------------------------------------------------------------------------------------------
-  void log_step(const contract::StepPlan& plan, const contract::Commit& commit) const {
-    const std::int64_t target = client_->membership().target_steps;
-    if (plan.step % kLogEvery != 0 && plan.step != 1 && plan.step != target) return;
-    const double count = std::max<double>(1, static_cast<double>(commit.reduced_count));
-    base::log_info("step", {{"step", plan.step},
-                            {"targetSteps", target},
-                            {"epoch", plan.epoch},
-                            {"loss", commit.loss_sum / count},
-                            {"samples", commit.samples},
-                            {"learningRate", commit.learning_rate},
-                            {"stepSeconds", commit.step_seconds},
-                            {"busySeconds", commit.phases.busy()},
-                            {"collectiveWaitSeconds", commit.phases.collective_wait}});
-  }
-
-  void log_paths() const {
-    if (ring_->size() < 2) return;
-    const TcpRing::Path next = ring_->to_next(), previous = ring_->from_previous();
-    base::log_info("ring connected", {{"toNext", link_kind_text(next.kind)},
-                                      {"fromPrevious", link_kind_text(previous.kind)},
-                                      {"whyNot", next.why_tcp.empty() ? previous.why_tcp : next.why_tcp}});
-  }
-
-  void log_throttling() const {
-    const auto throttling = read_cpu_throttling(*deps_.files);
-    if (!throttling) return;
-    base::log_info("CPU throttling", {{"periods", throttling->periods},
-                                      {"throttledPeriods", throttling->throttled},
-                                      {"cpuLimit", cpu_.cores},
-                                      {"source", throttling->source}});
-  }
-
-  // On the client's thread; `throttled_at_start_` was read before there was one.
-  void count_quota_periods(contract::Heartbeat& beat) const {
-    const auto throttling = read_cpu_throttling(*deps_.files);
-    if (!throttling || !throttled_at_start_) return;
-    beat.quota_periods = static_cast<std::int64_t>(throttling->periods - throttled_at_start_->periods);
-    beat.throttled_periods = static_cast<std::int64_t>(throttling->throttled - throttled_at_start_->throttled);
-  }
-
   static double unix_seconds() { return base::seconds(base::real_clock().wall_now().time_since_epoch()); }
 
   const Settings& settings_;
@@ -577,13 +445,8 @@ class Worker {
   StepTimer timer_;
   ReplicaMetrics metrics_;
   std::unique_ptr<WorkerServer> server_;
-  CpuLimit cpu_;
-  std::optional<CpuThrottling> throttled_at_start_;
-  ThreadChoice threads_;
-  int data_threads_ = 1;
+  Prepared prepared_;  // from the first moments on
   std::optional<contract::Preflight> preflight_;  // that this process took part in
-  CheckpointSearch found_;
-  std::unique_ptr<Replica> replica_;
   std::optional<base::Listener> listener_;
   std::mutex client_mutex_;  // of the pointer: the checkpoint's writer looks at it from its own thread
   std::unique_ptr<MemberClient> client_;
