@@ -50,6 +50,8 @@ YAML
     volume "e2e-$name" "$checkpoints/$name" ReadWriteMany
   done; } > "$work/volumes.yaml"
 check "volumes" k apply -f "$work/volumes.yaml"
+all_bound() { [ "$(k get pvc --no-headers 2> /dev/null | grep -vc ' Bound ')" = 0 ]; }
+within "volumes are bound" 30 all_bound
 
 job() { # NAME WORKERS EPOCHS-OR-STEPS [CHECKPOINT-CLAIM]
   cat <<YAML
@@ -163,7 +165,31 @@ equal "of which none counts" 0 "$(field force .status.restarts.countedTowardsMax
 equal "the others are the pods they were" "$kept" "$(uids force "${harmed[@]}" force-worker-1-2 force-coordinator-0-3)"
 equal "no sample lost or twice" "$(samples 1500)" "$(k get tjob force -o json | jq '[.status.replicas[].consumed] | add')"
 
-# 3c. A job grows and shrinks while it runs; in the middle of the shrinking its coordinator is replaced.
+# 3c. Two pods of two ranks each: a rank that is killed is started again in its pod, and Kubernetes never hears of it.
+job pair 2 'steps: 2000' force | sed 's/replicas: 2/replicas: 2, devicesPerReplica: 2/; s/perReplica: 64/global: 128/' > "$work/pair.yaml"
+rm -rf "$checkpoints"/force/*
+k apply -f "$work/pair.yaml" > /dev/null
+within "a job of two pods with two ranks each runs" 60 phase_is pair Running
+within "and four ranks take part" 60 takes_part pair 4
+kept=$(uids pair)
+equal "two worker pods" 2 "$(k get pods -l training.evenkeel.dev/job-name=pair,training.evenkeel.dev/role=worker --no-headers | grep -c .)"
+contains "ranks of a pod talk through memory" 'toNext":"shared memory' "$(k logs -l training.evenkeel.dev/job-name=pair,training.evenkeel.dev/role=worker --tail=-1 | grep 'ring connected')"
+pod=$(k get pods -l training.evenkeel.dev/job-name=pair,training.evenkeel.dev/role=worker -o 'jsonpath={.items[1].metadata.name}')
+# Of the processes of that pod the ranks are those that are not its first.
+pid=$(pgrep -f 'evenkeel-trainer worker' | while read -r p; do tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "EVENKEEL_POD_NAME=$pod" && echo "$p"; done | tail -1)
+step=$(curl_report pair | jq -r .progress.step)
+check "SIGKILL to a rank" kill -9 "$pid"
+restarted() { k logs "$pod" | grep -q 'a rank is started again in its pod'; }
+within "it is started again in its pod" 30 restarted
+within "and four take part again" 60 takes_part pair 4
+check "it trains on" test "$(curl_report pair | jq -r .progress.step)" -gt "${step:-0}"
+check "the job completes" k wait --for=condition=Complete tjob/pair --timeout=240s
+equal "with the pods it had" "$kept" "$(uids pair)"
+equal "no container was restarted" 0 "$(k get pods -l training.evenkeel.dev/job-name=pair -o json | jq '[.items[].status.containerStatuses[].restartCount] | add')"
+equal "no restart is counted" 0 "$(field pair .status.restarts.total)"
+equal "no sample lost or twice" "$(samples 2000)" "$(k get tjob pair -o json | jq '[.status.replicas[].consumed] | add')"
+
+# 3d. A job grows and shrinks while it runs; in the middle of the shrinking its coordinator is replaced.
 job scale 2 'steps: 2500, scaling: Strong' | sed 's/perReplica: 64/global: 128/; s/replicas: 2/replicas: 2, minReplicas: 1, maxReplicas: 3/' > "$work/scale.yaml"
 k apply -f "$work/scale.yaml" > /dev/null
 within "a scalable job runs" 60 phase_is scale Running
@@ -185,7 +211,7 @@ equal "and does not count" 0 "$(field scale .status.restarts.countedTowardsMax)"
 equal "with the workers it had" "$kept" "$(comm -12 <(echo "$kept") <(uids scale))"
 equal "no sample lost or twice" "$(samples 2500)" "$(field scale .status.progress.samples)"
 
-# 3d. A node is lost, and comes back. With --all, once more: the one that the operator is on.
+# 3e. A node is lost, and comes back. With --all, once more: the one that the operator is on.
 lose_a_node other
 [ "${EVENKEEL_TEST_ALL:-no}" != yes ] || { rm -rf "$checkpoints"/node/*; lose_a_node operator; }
 

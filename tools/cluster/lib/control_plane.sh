@@ -72,10 +72,11 @@ api_server_is_ready_or_gone() { api_server_is_ready || process_is_gone "$(record
 
 control_plane_controllers() { # NODE_GRACE_SECONDS
   local pki=$STATE_DIR/pki
+  # A claim that is seen before its volume waits for the binder's next round: 15 s unless told otherwise.
   start_inside kube-controller-manager "$(asset_path kube-controller-manager)" \
     "--kubeconfig=$pki/controller-manager.kubeconfig" --use-service-account-credentials --leader-elect=false \
     "--root-ca-file=$pki/ca.crt" "--service-account-private-key-file=$pki/sa.key" --bind-address=127.0.0.1 \
-    --controllers=*,-nodeipam "--node-monitor-grace-period=${1}s" --profiling=false
+    --controllers=*,-nodeipam "--node-monitor-grace-period=${1}s" --pvclaimbinder-sync-period=1s --profiling=false
   start_inside kube-scheduler "$(asset_path kube-scheduler)" "--kubeconfig=$pki/scheduler.kubeconfig" \
     --leader-elect=false --bind-address=127.0.0.1 --profiling=false
 }
