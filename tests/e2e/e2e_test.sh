@@ -83,7 +83,8 @@ curl_report() { # through the pod's own address, as the operator does
   "$CLUSTER" exec curl -sf --max-time 2 "http://$ip:9400/v1/report"
 }
 within "first committed step" 60 first_step
-echo "apply -> first committed step seen after $(($(date +%s%3N) - applied)) ms"
+# A kubelet that is quicker than the API server's node authorizer is refused its volumes, and asks again 15 s later.
+echo "apply -> first committed step seen after $(($(date +%s%3N) - applied)) ms; volumes refused by the node authorizer: $(k get events 2> /dev/null | grep -c 'no relationship found')"
 within "Running" 30 phase_is good Running
 worker=$(k get pods -l training.evenkeel.dev/job-name=good,training.evenkeel.dev/rank=1,training.evenkeel.dev/role=worker -o 'jsonpath={.items[0].metadata.name}')
 contains "kubectl logs: JSON lines with the rank" '"rank":1' "$(k logs "$worker")"
