@@ -13,7 +13,7 @@ import large
 from network import Network
 
 STEPS, SAMPLES, BATCH = 200, 512, 32
-RATE, MOMENTUM = 0.05, 0.9
+RATE, MOMENTUM = 0.01, 0.9
 PERTURBED = 5
 AHEAD = 2  # steps
 

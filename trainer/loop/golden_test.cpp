@@ -6,6 +6,7 @@
 #include <barrier>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -382,13 +383,12 @@ TEST(Golden, the_loss_curve_of_resnet20_is_that_of_pytorch) {
     update.step = static_cast<std::int64_t>(step) + 1;
     optimizer->step(engine->parameters(), engine->gradients(), engine->optimizer_state(), update);
   }
-  // Runs that differ by rounding alone stumble at different steps on the way; where they arrive is the same
-  // for all: the six stored ones have means of their last 60 losses between 1.8e-4 and 3.9e-4.
-  double last = 0;
-  for (std::size_t step = losses.size() - 60; step < losses.size(); ++step)
-    last += static_cast<double>(losses[step]) / 60;
-  EXPECT_GT(last, 0.9e-4);
-  EXPECT_LT(last, 7.8e-4);
+  // The envelope is made at the steepest part of the way. Where runs arrive that differ by rounding alone is sharper: the
+  // means of the last 60 losses of the six stored ones are within 2 % of that of fp64.
+  const auto mean_of_last = [](const std::vector<float>& of) {
+    return std::accumulate(of.end() - 60, of.end(), 0.0) / 60;
+  };
+  EXPECT_NEAR(mean_of_last(losses), mean_of_last(want), 0.04 * mean_of_last(want));
 }
 
 }  // namespace
