@@ -8,7 +8,7 @@ kubectl() { "$CLUSTER" kubectl "$@"; }
 
 # What the cluster consists of is made beside the compiler: much of it is waiting for the network.
 cluster_parts_begin() {
-  "$CLUSTER" assets 2> >(grep -v '^assets are in' >&2) &
+  "$CLUSTER" assets 2> >(grep --line-buffered -v '^assets are in' >&2) &
   PARTS_PID=$!
   trap 'kill "$PARTS_PID" 2> /dev/null || true' EXIT
 }

@@ -112,7 +112,12 @@ command_lose() {
 
 command_assets() {
   [[ $(id -u) != 0 ]] || packages_ensure
+  local images=
+  if [[ $(id -u) == 0 ]]; then
+    { pause_image_ensure && with_image_lock base_image_ensure; } &
+    images=$!
+  fi
   assets_locked assets_all
-  [[ $(id -u) != 0 ]] || { pause_image_ensure && with_image_lock base_image_ensure; }
+  [[ -z $images ]] || wait "$images" || die "the base image could not be made (see above)"
   say "assets are in $CACHE_DIR"
 }
