@@ -385,6 +385,10 @@ void Balancer::forget_before(std::int64_t step) {
   forget_noise();
 }
 
+bool Balancer::pays(double measured_gain, double predicted_gain) const {
+  return measured_gain >= std::min(config_.give_back_below * predicted_gain, config_.keep_gain);
+}
+
 std::optional<BalanceDecision> Balancer::judge_change(std::int64_t next_step) {
   const std::optional<double> step_seconds = fresh_step_seconds(change_->from_step);
   if (!step_seconds) return std::nullopt;
@@ -394,7 +398,7 @@ std::optional<BalanceDecision> Balancer::judge_change(std::int64_t next_step) {
   const double gain = change.step_seconds_before / *step_seconds - 1;
   contract::Remedy& remedy = remedies_[change.remedy];
   remedy.measured_gain = gain;
-  if (gain >= config_.give_back_below * change.predicted_gain) {
+  if (pays(gain, change.predicted_gain)) {
     rest_steps_ = 0;
     return refine();
   }
@@ -481,7 +485,7 @@ std::optional<BalanceDecision> Balancer::judge_drop() {
   const double gain = drop.step_seconds_before / *step_seconds - 1;
   contract::Remedy& remedy = remedies_.back();
   remedy.measured_gain = gain;
-  if (gain >= config_.give_back_below * drop.predicted_gain) return std::nullopt;
+  if (pays(gain, drop.predicted_gain)) return std::nullopt;
   remedy.state = contract::RemedyState::kReverted;
   BalanceDecision decision;
   decision.action = BalanceAction::kBringBack;

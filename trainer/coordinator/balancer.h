@@ -4,7 +4,7 @@
 //
 //   watching   add() each committed step, decide() after it. Enough gain, above the noise -> a Decision.
 //   measuring  the first 20 fresh steps under the new shares are compared with those before. Less than half of
-//              what was predicted -> one Decision to take it back, and rest for a while; else the costs,
+//              what was predicted, and no gain worth keeping -> one Decision to take it back, and rest for a while; else the costs,
 //              known better by now, may correct the shares once, and it is watching again.
 //
 // Where shares do not help, a rank that is much slower is left out in the same way: dropped() when that is done,
@@ -55,6 +55,7 @@ struct BalancerConfig {
   double drop_above_slowness = 4;     // times the median
   double drop_above_imbalance = 0.10;  // with the best shares that limits allow
   double give_back_below = 0.5;        // measured gain over predicted gain
+  double keep_gain = 0.10;             // is kept, however much more was predicted
   double refine_gain = 0.02;           // enough for a second look, when the new shares have been measured
   double refine_noise_factor = 1.25;
   int rest_steps = 100;  // after a change was taken back; doubles each time
@@ -171,6 +172,8 @@ class Balancer {
   bool agreed(const View& view);
   BalanceDecision change_shares(const View& view, std::int64_t next_step);
   std::optional<BalanceDecision> refine();
+  // Is what was done kept?
+  bool pays(double measured_gain, double predicted_gain) const;
   std::optional<BalanceDecision> judge_change(std::int64_t next_step);
   std::optional<BalanceDecision> drop_a_rank(const View& view);
   std::optional<BalanceDecision> judge_drop();

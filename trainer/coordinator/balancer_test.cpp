@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "trainer/coordinator/balancer_fixture.h"
 
 namespace evenkeel::trainer {
@@ -60,6 +62,20 @@ TEST(Balancer, takes_back_what_does_not_pay) {
   EXPECT_EQ(state.remedies.at(0).state, RemedyState::kReverted);
   EXPECT_LT(*state.remedies[0].measured_gain, state.remedies[0].predicted_gain / 2);
   EXPECT_EQ(state.rebalances, 2);
+}
+
+// Less than half of what was predicted, and half as fast again as before: the prediction was wrong, not the shares.
+TEST(Balancer, keeps_a_gain_that_is_real_though_more_was_predicted) {
+  SimulatedJob job({});
+  job.factor.back() = 4;
+  while (job.changes == 0) ASSERT_TRUE(job.step() || job.steps < 50);
+  job.factor = {2, 2, 2, 8};  // all of them lost half of their cores
+  for (int i = 0; i < 60; ++i) job.step();
+  const BalanceState state = job.balancer->state();
+  EXPECT_EQ(state.remedies.at(0).state, RemedyState::kApplied);
+  EXPECT_GT(*state.remedies[0].measured_gain, 0.3);
+  EXPECT_LT(*state.remedies[0].measured_gain, state.remedies[0].predicted_gain / 2);
+  EXPECT_EQ(job.shares.back(), *std::ranges::min_element(job.shares));
 }
 
 TEST(Balancer, follows_a_rank_that_recovers_later) {

@@ -90,13 +90,22 @@ command_env() {
   [[ -e $CONTEXT_FILE ]] || printf 'export EVENKEEL_CLUSTER_NETNS=%q\n' "$NAMESPACE_FILE"
 }
 
+# The images of this tree, built from what it holds now.
+images_of_this_tree() {
+  (cd "$CLUSTER_DIR/../.." && tools/dev/build evenkeel-operator evenkeel-trainer >/dev/null &&
+    tools/image/build "$CACHE_DIR/images/evenkeel") >&2 || die "load: the images of this tree could not be built"
+}
+
 command_load() {
-  (($# > 0)) || die "load needs an image or an archive; see cluster load --help"
   need_cluster
   [[ ! -e $CONTEXT_FILE ]] ||
     die "load: the nodes of context '$(<"$CONTEXT_FILE")' are not ours; push the image to a registry that they pull from"
   need_root "cluster load"
   local image
+  if (($# == 0)); then
+    images_of_this_tree
+    set -- "$CACHE_DIR"/images/evenkeel/{operator,trainer-cpu}.tar
+  fi
   for image in "$@"; do with_cluster_lock image_load "$image"; done
 }
 

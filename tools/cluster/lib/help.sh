@@ -11,7 +11,7 @@ usage: cluster COMMAND [ARGUMENTS...]        a real Kubernetes on this machine, 
   kubectl ARGS... | helm ARGS...             the cluster's own kubectl and helm
   exec COMMAND...                            any program where it can reach API server and pods
   shell                                      a shell of that kind
-  load IMAGE_OR_ARCHIVE...                   put images on every node
+  load [IMAGE_OR_ARCHIVE...]                 put images on every node; without one, those of this tree
   lose NODE                                  end a node as a power cut does; up brings it back
   env                                        lines of `export X=...` for scripts
   assets                                     only build or download the programs (10 minutes, once)
@@ -44,10 +44,11 @@ EOF
     kubectl) echo "usage: cluster kubectl ARGS...        kubectl on this cluster" ;;
     helm) echo "usage: cluster helm ARGS...           helm on this cluster" ;;
     load) cat <<'EOF' ;;
-usage: cluster load IMAGE_OR_ARCHIVE...
+usage: cluster load [IMAGE_OR_ARCHIVE...]
 
 Imports each OCI archive (see tools/cluster/image-build), or image that image-build made, on every node. A node that
-has the same content is left alone. Pods use such images with imagePullPolicy: IfNotPresent.
+has the same content is left alone. Pods use such images with imagePullPolicy: IfNotPresent. Without an argument: the
+images of the operator and the trainer, built from this tree.
 EOF
     lose) cat <<'EOF' ;;
 usage: cluster lose NODE
