@@ -122,7 +122,8 @@ contract::Join introduction(base::Files& files, const Settings& settings, const 
   return join;
 }
 
-void add_quota_periods(base::Files& files, const std::optional<CpuThrottling>& at_start, contract::Heartbeat& beat) {
+void add_quota_periods(base::Files& files, const std::optional<CpuThrottling>& at_start,
+                       contract::Heartbeat& beat) {
   const auto throttling = read_cpu_throttling(files);
   if (!throttling || !at_start) return;
   beat.quota_periods = static_cast<std::int64_t>(throttling->periods - at_start->periods);

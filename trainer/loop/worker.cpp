@@ -150,7 +150,8 @@ class Worker {
   Status do_what_is_owed(const StepContext& context) {
     const contract::Membership& membership = client_->membership();
     const std::int64_t epoch = position_.epoch - (position_.cursor == 0 ? 1 : 0);
-    if (membership.evaluate_first) EVENKEEL_TRY(evaluate(context, position_.step, std::max<std::int64_t>(0, epoch)));
+    if (membership.evaluate_first)
+      EVENKEEL_TRY(evaluate(context, position_.step, std::max<std::int64_t>(0, epoch)));
     if (membership.checkpoint_first) EVENKEEL_TRY(save(context, true));
     return {};
   }
@@ -280,7 +281,8 @@ class Worker {
   Status connect(MemberOptions options, contract::Join join) {
     events_.reset();
     set_client(nullptr);
-    EVENKEEL_ASSIGN(std::unique_ptr<MemberClient> client, MemberClient::join(std::move(options), std::move(join)));
+    EVENKEEL_ASSIGN(std::unique_ptr<MemberClient> client,
+                    MemberClient::join(std::move(options), std::move(join)));
     set_client(std::move(client));
     events_.emplace(*client_, [this] { return stopping(); });
     return {};
@@ -330,7 +332,8 @@ class Worker {
     replica().join(*ring_);
     const base::MonotonicTime begin = base::real_clock().now();
     EVENKEEL_ASSIGN(const Restored restored,
-                    restore_state(*deps_.files, membership, prepared_.checkpoints, position_, replica(), *ring_));
+                    restore_state(*deps_.files, membership, prepared_.checkpoints, position_, replica(),
+                                  *ring_));
     position_ = restored.position;
     position_known_ = true;
     EVENKEEL_TRY(replica().skip_from_now_on(position_.poison));
@@ -381,7 +384,8 @@ class Worker {
       const std::lock_guard lock(client_mutex_);
       const double silence = client_ ? client_->silence_seconds() : -1;
       if (silence >= 0 && silence <= spec_.restart.failure_detection_seconds) return {};
-      return Error{ErrorCode::kAborted, "this rank may have been replaced: it has no word from the coordinator"};
+      return Error{ErrorCode::kAborted,
+                   "this rank may have been replaced: it has no word from the coordinator"};
     });
   }
 
