@@ -418,6 +418,7 @@ Json to_json(const Commit& m) {
   if (m.work > 0) json["work"] = m.work;
   if (!m.skipped_ids.empty()) json["skippedIds"] = m.skipped_ids;
   if (m.own_gradient_square > 0) json["gradientSquares"] = {m.own_gradient_square, m.reduced_gradient_square};
+  if (m.no_core_seconds > 0) json["noCoreSeconds"] = {m.no_core_seconds, m.no_core_reducing_seconds};
   return json;
 }
 
@@ -447,6 +448,10 @@ Commit read_commit(JsonReader& r) {
   if (const std::vector<double> squares = r.numbers("gradientSquares", 2); squares.size() == 2) {
     m.own_gradient_square = squares[0];
     m.reduced_gradient_square = squares[1];
+  }
+  if (const std::vector<double> seconds = r.numbers("noCoreSeconds", 2); seconds.size() == 2) {
+    m.no_core_seconds = seconds[0];
+    m.no_core_reducing_seconds = seconds[1];
   }
   return m;
 }

@@ -194,6 +194,9 @@ struct Commit {
   // Gradient noise scale (McCandlish et al., 2018): squared norms of the mean gradient over this rank's own
   // samples and of the reduced one; 0: not measured in this step.
   double own_gradient_square = 0, reduced_gradient_square = 0;
+  // Seconds for which the loop's thread was ready to run and had no core, from the data to the optimizer; and those
+  // of them in reductions. Both are in `phases`, the latter in `backward`.
+  double no_core_seconds = 0, no_core_reducing_seconds = 0;
 };
 
 // Where a rank stands that left its group. The commit of its last step goes along: the first one may have

@@ -77,6 +77,8 @@ TEST(Messages, what_a_rank_owns_and_cannot_read_comes_through) {
   commit.skipped_ids = {4, 9};
   commit.own_gradient_square = 2;
   commit.reduced_gradient_square = 1;
+  commit.no_core_seconds = 0.25;
+  commit.no_core_reducing_seconds = 0.125;
   EXPECT_EQ(to_json(*decode_commit(over_the_wire(to_json(commit)))), to_json(commit));
   Json json = to_json(plan);
   for (const Json& wrong : {Json(1), Json::array({1}), Json::array({Json::array({0, 2, 1})}), Json::array({Json::array({-1, 2, 3})}),

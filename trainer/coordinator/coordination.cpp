@@ -298,6 +298,8 @@ void Coordination::measure(const contract::StepPlan& plan,
     rank.input_seconds = p.input_wait + p.h2d_copy;
     rank.optimizer_seconds = p.optimizer;
     rank.work = commit->work;
+    rank.no_core_seconds = commit->no_core_seconds;
+    rank.no_core_reducing_seconds = commit->no_core_reducing_seconds;
     if (members_[r]) rank.throttled_share = members_[r]->quota.throttled_share().value_or(0);
     for (const double seconds : {p.input_wait, p.forward, p.backward, p.optimizer, p.eval, p.checkpoint})
       longest_phase_s_ = std::max(longest_phase_s_, seconds);

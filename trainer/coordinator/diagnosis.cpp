@@ -35,7 +35,7 @@ std::vector<Family> families(const Case& c) {
   std::vector<Family> all{
       {"fixed cost",
        fixed,
-       {d01_batch_not_scaled, d02_too_little_work, d07_cpu_starved, d07_stopped_ranks},
+       {d01_batch_not_scaled, d02_too_little_work, d07_cpu_starved, d07_stopped_ranks, d07_no_core},
        c.job.batch_rule == BatchRule::kPerRankKept ? "TooLittleWork" : "BatchNotScaled",
        percent(fixed) + " of each step does not shrink with a rank's samples, which are " +
            std::to_string(std::llround(c.signals.mean_samples()))},
@@ -46,13 +46,15 @@ std::vector<Family> families(const Case& c) {
        percent(input) + " of each step is waiting for data"},
       {"imbalance",
        imbalance,
-       {d05_imbalanced_shares, d12_heterogeneous_devices, d10_straggler, d07_stopped_ranks, d11_variable_work},
+       {d05_imbalanced_shares, d12_heterogeneous_devices, d07_no_core_in_turns, d10_straggler, d07_stopped_ranks,
+        d11_variable_work},
        "VariableWork",
        percent(imbalance) +
            " of each step is waiting for the slowest rank, and no single rank is behind the waiting"},
       {"communication",
        network,
-       {d10_stopped_rank, d07_stopped_ranks, d08_slow_transport, d09_communication_by_design},
+       {d10_stopped_rank, d07_stopped_ranks, d07_no_core_in_reductions, d08_slow_transport,
+        d09_communication_by_design},
        "CommunicationBound",
        percent(network) + " of each step is exposed communication"},
       {"checkpoints", c.job.checkpoint_share.value_or(0), {d30_checkpoint_stall}, "CheckpointStall", ""}};

@@ -151,6 +151,72 @@ TEST(Diagnosis, ranks_that_their_limits_stop_in_turns_are_starved) {
   EXPECT_EQ(diagnose(window_of(cycle, 20), input).diagnosis.verdict, "VariableWork");
 }
 
+// Four ranks on two cores. Whoever has no core for a while is late, here or in the reduction.
+TEST(Diagnosis, crowded_cores_are_neither_network_nor_varying_work) {
+  const auto verdict = [](std::vector<StepWork> cycle, const DiagnosisInput& input = {}) {
+    return diagnose(window_of(cycle, 60), input).diagnosis;
+  };
+  // 40 ms of 100 are left after the slowest, and each rank stood still for 20 in reductions.
+  StepWork reducing = step({60, 60, 60, 60}, 40);
+  for (RankWork& rank : reducing.ranks) rank.no_core_seconds = rank.no_core_reducing_seconds = 0.020;
+  contract::Diagnosis found = verdict({reducing});
+  EXPECT_EQ(found.verdict, "CpuStarved");
+  EXPECT_EQ(found.message.rfind("the ranks were ready to run and had no core for 20% of each step; 40% of each step looks "
+                                "like communication and is mostly that: fewer ranks on a node",
+                                0),
+            0u)
+      << found.message;
+  // One that lacks a core is no crowd, and little of it explains little.
+  StepWork other = reducing;
+  for (std::size_t r = 1; r < 4; ++r) other.ranks[r].no_core_seconds = other.ranks[r].no_core_reducing_seconds = 0;
+  EXPECT_EQ(verdict({other}).verdict, "CommunicationBound");
+  for (RankWork& rank : reducing.ranks) rank.no_core_seconds = rank.no_core_reducing_seconds = 0.006;
+  EXPECT_EQ(verdict({reducing}).verdict, "CommunicationBound");
+  for (RankWork& rank : reducing.ranks) rank.no_core_seconds = 0.030;  // in its own work: says nothing about reductions
+  EXPECT_EQ(verdict({reducing}).verdict, "CommunicationBound");
+
+  // In turns.
+  std::vector<StepWork> cycle;
+  for (std::size_t late = 0; late < 4; ++late) {
+    Times own(4, 300);
+    own[late] = 600;
+    cycle.push_back(step(own, 10));
+    cycle.back().ranks[late].no_core_seconds = 0.280;
+  }
+  found = verdict(cycle);
+  EXPECT_EQ(found.verdict, "CpuStarved");
+  EXPECT_NE(found.message.find("37% of each step is waiting for whoever lacks one, in turns"), std::string::npos) << found.message;
+  for (std::size_t late = 0; late < 4; ++late) cycle[late].ranks[late].no_core_seconds = 0.130;
+  EXPECT_EQ(verdict(cycle).verdict, "VariableWork") << "the lesser part of the waiting";
+  for (std::size_t late = 0; late < 4; ++late) {
+    for (RankWork& rank : cycle[late].ranks) rank.no_core_seconds = 0.280;
+  }
+  EXPECT_EQ(verdict(cycle).verdict, "VariableWork") << "all alike: nobody is later for it";
+
+  // Whoever lacks one more often than others is late more often, by a little: no straggler. By much: it is one.
+  cycle.clear();
+  for (const double late : {116, 200}) {
+    cycle.assign(1, step({100, 100, 100, late}, 10));
+    for (RankWork& rank : cycle[0].ranks) rank.no_core_seconds = 0.020;
+    cycle[0].ranks[3].no_core_seconds = 0.020 + (late - 100) / 1000;
+    EXPECT_EQ(verdict(cycle).verdict, late < 150 ? "CpuStarved" : "Straggler") << late;
+  }
+
+  // At all: each step costs 60 ms more than its samples are worth, and 40 of them went without a core.
+  DiagnosisInput input;
+  input.baseline = Baseline{64, 0.096, 0.002, 0.1, BaselineSource::kMeasured};
+  input.job.crowded = CrowdedNode{"node-1", 4, 2};
+  input.job.batch_rule = BatchRule::kGlobalKept;
+  StepWork fixed = step({160, 160, 160, 160}, 2);
+  for (RankWork& rank : fixed.ranks) rank.no_core_seconds = 0.040;
+  EXPECT_EQ(verdict({fixed}, input).verdict, "BatchNotScaled") << "where the batch was kept, that is what to mend";
+  input.job.batch_rule = BatchRule::kUnknown;
+  input.job.crowded.reset();
+  EXPECT_EQ(verdict({fixed}, input).verdict, "CpuStarved");
+  for (RankWork& rank : fixed.ranks) rank.no_core_seconds = 0.020;
+  EXPECT_EQ(verdict({fixed}, input).verdict, "BatchNotScaled");
+}
+
 TEST(Diagnosis, a_batch_that_was_scaled_is_never_called_not_scaled) {
   DiagnosisInput input;
   input.baseline = Baseline{64, 0.096, 0.002, 0.1, BaselineSource::kMeasured};

@@ -7,6 +7,7 @@
 // rules_rank.cpp    one rank, or some
 // rules_scale.cpp   all ranks alike
 // rules_quota.cpp   CPU limits: one rank, or all
+// rules_cores.cpp   more ranks than cores
 #pragma once
 
 #include <optional>
@@ -64,6 +65,11 @@ std::optional<Fired> d12_heterogeneous_devices(const Case& c);
 // What looks like a slow network and is waiting for ranks that their CPU limits stop.
 std::optional<Fired> d10_stopped_rank(const Case& c);
 std::optional<Fired> d07_stopped_ranks(const Case& c);
+// More than half of the ranks are ready to run for a part of each step and have no core. What looks like a slow
+// network, like work that varies, like a fixed cost.
+std::optional<Fired> d07_no_core_in_reductions(const Case& c);
+std::optional<Fired> d07_no_core_in_turns(const Case& c);
+std::optional<Fired> d07_no_core(const Case& c);
 // Scaling.
 std::optional<Fired> d01_batch_not_scaled(const Case& c);
 std::optional<Fired> d02_too_little_work(const Case& c);

@@ -65,10 +65,10 @@ Signals signals_of(std::span<const StepWork> steps, const JobFacts& job, double 
   s.present = present_ranks(steps.front());
   const std::size_t ranks = s.present.size();
   s.samples.assign(ranks, 0);
-  s.work = s.own = s.input = s.samples;
+  s.work = s.own = s.input = s.no_core = s.no_core_reducing = s.samples;
   const double weight = 1.0 / static_cast<double>(steps.size());
   for (const StepWork& step : steps) {
-    double slowest = 0;
+    std::vector<double> own, with_cores;
     for (std::size_t i = 0; i < ranks; ++i) {
       const RankWork& rank = step.ranks[s.present[i]];
       s.samples[i] += rank.samples * weight;
@@ -77,16 +77,24 @@ Signals signals_of(std::span<const StepWork> steps, const JobFacts& job, double 
       s.input[i] += rank.input_seconds * weight;
       s.compute_seconds += rank.compute_seconds * weight / static_cast<double>(ranks);
       s.optimizer_seconds += rank.optimizer_seconds * weight / static_cast<double>(ranks);
-      slowest = std::max(slowest, rank.own_seconds());
+      s.no_core[i] += rank.no_core_seconds * weight;
+      s.no_core_reducing[i] += rank.no_core_reducing_seconds * weight;
+      own.push_back(rank.own_seconds());
+      with_cores.push_back(rank.own_seconds() - rank.no_core_seconds);
     }
+    const double slowest = *std::max_element(own.begin(), own.end());
     s.step_seconds += step.step_seconds * weight;
     s.net_seconds += (step.step_seconds - slowest) * weight;
+    s.wait_seconds += (slowest - mean(own)) * weight;
+    s.wait_with_cores_seconds += (*std::max_element(with_cores.begin(), with_cores.end()) - mean(with_cores)) * weight;
   }
   s.relative = relative_performance(s.samples, s.own);
   s.blocks = blocks_of(steps, s.present, block_seconds);
   s.what = what_if(s.blocks);
   s.imbalance = s.what.slowdown - 1;
   if (s.step_seconds > 0) {
+    for (std::vector<double>* shares : {&s.no_core, &s.no_core_reducing})
+      for (double& share : *shares) share /= s.step_seconds;
     s.input_share = mean(s.input) / s.step_seconds;
     s.net_share = s.net_seconds / s.step_seconds;
   }

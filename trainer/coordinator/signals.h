@@ -30,6 +30,10 @@ struct Signals {
   std::optional<double> ring_seconds;      // what the ring would need at the measured speed
   std::optional<double> rho;               // net over ring
   std::optional<double> work_correlation;  // of own work and work units, over ranks and steps
+  // Shares of the step's time when a rank was ready to run and had no core, in all of its work and in reductions.
+  std::vector<double> no_core, no_core_reducing;
+  // Mean over steps of the slowest less the mean of all: as measured, and if nobody had ever lacked a core.
+  double wait_seconds = 0, wait_with_cores_seconds = 0;
 
   std::size_t ranks() const { return present.size(); }
   // Own work follows the work units: what a rank has to do is not its number of samples.

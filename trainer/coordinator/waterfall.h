@@ -24,6 +24,8 @@ struct RankWork {
   double optimizer_seconds = 0;  // of compute_seconds, where it is known
   double work = 0;               // bytes, pixels or tokens; 0: not counted
   double throttled_share = 0;    // of the recent periods of its CPU quota, in which that stopped it
+  // Of own_seconds(), when it was ready to run and had no core; and those of them in reductions.
+  double no_core_seconds = 0, no_core_reducing_seconds = 0;
   double own_seconds() const { return compute_seconds + input_seconds; }
 };
 inline RankWork away() {

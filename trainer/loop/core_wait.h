@@ -1,6 +1,6 @@
 // How long a thread was ready to run and had no core: others ran on it, or the CPU quota of its cgroup was used
-// up. By the kernel's scheduler statistics of the thread that made this; asked by the step timer at both ends of
-// a reduction. One thread.
+// up. By the kernel's scheduler statistics of the thread that made this; asked by the step timer at each change of
+// phase. One thread.
 #pragma once
 
 #include <optional>

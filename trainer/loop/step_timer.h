@@ -39,31 +39,40 @@ class StepTimer {
   void enter(StepPhase phase) {
     charge();
     phase_ = phase;
-    if (phase_ == StepPhase::kCollectiveWait && core_wait_) had_no_core_ = core_wait_();
   }
 
   // What has passed since the last take(), by phase.
   contract::PhaseSeconds take() {
     charge();
-    const contract::PhaseSeconds result = phases_;
-    phases_ = {};
-    return result;
+    taken_no_core_ = std::exchange(no_core_, {});
+    return std::exchange(phases_, {});
   }
+
+  // Seconds without a core, of the time that the last take() returned: from the data to the optimizer, and those
+  // of them in reductions.
+  struct NoCore {
+    double seconds = 0, reducing_seconds = 0;
+  };
+  const NoCore& no_core() const { return taken_no_core_; }
 
  private:
   void charge() {
     const base::MonotonicTime now = clock_.now();
     const double passed = base::seconds(now - since_);
-    const double own = phase_ == StepPhase::kCollectiveWait ? standing_still(passed) : 0;
+    const double still = without_core(passed);
+    const double own = phase_ == StepPhase::kCollectiveWait ? still : 0;
     contract::phase(phases_, static_cast<int>(phase_)) += passed - own;
     phases_.backward += own;
+    if (phase_ <= StepPhase::kOptimizer) no_core_.seconds += still;
+    no_core_.reducing_seconds += own;
     base::trace_span("phase", phase_name(phase_), since_, now);
     since_ = now;
   }
 
-  // A rank that stands still in a reduction, because its CPU quota is used up or others have its core, waits for
-  // nobody: all others wait for it. Its gradients are late, as if backward had taken so much longer.
-  double standing_still(double passed) {
+  // Of the `passed` seconds. A rank that stands still in a reduction, because its CPU quota is used up or others have
+  // its core, waits for nobody: all others wait for it. Its gradients are late, as if backward had taken so much
+  // longer.
+  double without_core(double passed) {
     if (!core_wait_) return 0;
     const double before = std::exchange(had_no_core_, core_wait_());
     return std::clamp(had_no_core_ - before, 0.0, passed);
@@ -71,10 +80,11 @@ class StepTimer {
 
   const base::Clock& clock_;
   std::function<double()> core_wait_;
-  double had_no_core_ = 0;  // when the reduction began
+  double had_no_core_ = 0;  // when the phase began
   base::MonotonicTime since_;
   StepPhase phase_ = StepPhase::kOther;
   contract::PhaseSeconds phases_;
+  NoCore no_core_, taken_no_core_;
 };
 
 }  // namespace evenkeel::trainer

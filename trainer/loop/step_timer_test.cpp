@@ -29,6 +29,14 @@ TEST(StepTimer, standing_still_in_a_reduction_is_a_ranks_own_time) {
   EXPECT_NEAR(phases.collective_wait, 0.010, 1e-9);
   EXPECT_NEAR(phases.optimizer, 0.001, 1e-9);
   EXPECT_NEAR(phases.total(), 0.081, 1e-9) << "phases add up to the wall time whatever is told";
+  EXPECT_NEAR(timer.no_core().seconds, 0.061, 1e-9);
+  EXPECT_NEAR(timer.no_core().reducing_seconds, 0.050, 1e-9);
+  passes(0.020, 0.020);  // between steps: nobody's
+  timer.enter(StepPhase::kForward);
+  passes(0.010, 0.004);
+  timer.take();
+  EXPECT_NEAR(timer.no_core().seconds, 0.004, 1e-9);
+  EXPECT_EQ(timer.no_core().reducing_seconds, 0) << "of the last take alone";
 }
 
 TEST(StepTimer, never_more_than_the_reduction_took) {

@@ -212,6 +212,8 @@ class Worker {
     replica().set_epoch_samples(epoch_samples(position_, plan, replica().train().samples));
     EVENKEEL_ASSIGN(contract::Commit commit, run_step(context, plan));
     commit.phases = timer_.take();
+    commit.no_core_seconds = timer_.no_core().seconds;
+    commit.no_core_reducing_seconds = timer_.no_core().reducing_seconds;
     commit.step_seconds = commit.phases.total() - commit.phases.eval - commit.phases.checkpoint;
     const CollectiveCount count = ring_->count(contract::CollectiveOp::kAllReduce);
     commit.collectives = count.calls - counted_.calls;
