@@ -193,9 +193,13 @@ ActReport Actor::create(const JobRef& job, const Request& request, std::int64_t 
   if (made) {
     memory.create_errors.erase(key_of(request));
     memory.name_conflicts.erase(key_of(request));
-    if (secret)
+    if (secret) {
       memory.secret_attempt = attempt;
-    else
+      if (reply.ok() && request.in_use) {
+        memory.key_lost_attempt = attempt;
+        return {ActCode::kConflict, key_of(request) + " was gone: the pods hold another key", {}, false};
+      }
+    } else
       expect_created(job, request.kind, base::string_at(base::child(reply.object, "metadata"), "uid"));
     return {};
   }

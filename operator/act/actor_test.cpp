@@ -181,6 +181,20 @@ TEST_F(ActorTest, the_secret_gets_a_random_key_and_a_409_means_made_earlier) {
   EXPECT_EQ(server.objects.at("secrets/a/t-key-12345678")["data"]["key"].get<std::string>(), key);
 }
 
+TEST_F(ActorTest, a_secret_that_pods_use_and_that_has_to_be_made_was_lost) {
+  Decision decision;
+  job.status = Json{{"attempt", 3}};
+  Request request = create("Secret", "t-key-12345678");
+  request.in_use = true;
+  decision.requests = {request, create("Pod", "p1")};
+  EXPECT_EQ(act(decision).code, ActCode::kConflict);
+  EXPECT_EQ(memory.key_lost_attempt, 3);
+  EXPECT_TRUE(server.names("pods").empty()) << "a pod with the new key could not join";
+  memory.key_lost_attempt.reset();
+  EXPECT_EQ(act(decision).code, ActCode::kDone) << "it is there";
+  EXPECT_FALSE(memory.key_lost_attempt);
+}
+
 TEST_F(ActorTest, a_delete_carries_the_uid_and_a_pod_is_looked_at_first) {
   const Json pod = server.put("pods", child("p0"));
   stores.pods.put(pod);

@@ -17,6 +17,7 @@ struct JobMemory {
   std::map<std::string, std::string> create_errors;     // "<kind>/<name>" -> the API server's words
   std::map<std::string, std::string> name_conflicts;    // "<kind>/<name>" -> who holds it
   std::optional<std::int64_t> secret_attempt;           // POSTed in this attempt
+  std::optional<std::int64_t> key_lost_attempt;         // whose pods hold a key that is gone
   std::optional<base::MonotonicTime> progress_written;  // the last status write that carried progress
   std::string last_phase;                               // as stored, at the last run; for counters
 };

@@ -26,6 +26,7 @@ class ClusterFake {
     writes_left_ = writes;
     return *this;
   }
+  ClusterFake& forget();  // a new operator, which remembers nothing
   ClusterFake& advance(int seconds) {
     now += std::chrono::seconds(seconds);
     return *this;
@@ -85,7 +86,7 @@ class ClusterFake {
 
   int writes_left_ = -1;
   int next_uid_ = 1;
-  std::int64_t secret_attempt_ = 0;
+  std::int64_t secret_attempt_ = 0, key_lost_attempt_ = 0;
   std::map<std::string, std::string> create_errors_;
 };
 

@@ -63,14 +63,20 @@ Observed ClusterFake::observe() const {
   observed.report = report;
   observed.create_errors = create_errors_;
   observed.secret_made = secret_attempt_ == attempt() && attempt() > 0;
+  observed.key_lost = key_lost_attempt_ == attempt() && attempt() > 0;
   return observed;
+}
+
+ClusterFake& ClusterFake::forget() {
+  secret_attempt_ = key_lost_attempt_ = 0;
+  create_errors_.clear();
+  return *this;
 }
 
 void ClusterFake::wrote() {
   if (writes_left_ > 0 && --writes_left_ == 0) {
     writes_left_ = -1;
-    secret_attempt_ = 0;
-    create_errors_.clear();
+    forget();
     throw Crash{};
   }
 }
@@ -146,9 +152,11 @@ bool ClusterFake::create(const Request& request) {
     return false;
   }
   if (request.kind == "Secret") {
+    const bool lost = !secret_exists && request.in_use;
     secret_exists = true;
     secret_attempt_ = attempt();
-    return true;
+    if (lost) key_lost_attempt_ = attempt();
+    return !lost;
   }
   Json object = request.body;
   object["metadata"]["uid"] = "uid-" + std::to_string(next_uid_++);

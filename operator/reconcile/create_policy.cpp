@@ -36,7 +36,14 @@ std::vector<Request> missing_objects(const contract::TrainingJob& job, const Job
                                      const ReconcileOptions& options) {
   std::vector<Request> requests;
   const std::string attempt = "attempt " + std::to_string(plan.attempt);
-  if (!secret_made) requests.push_back(create(render_secret(job, plan), "the job's key, made once"));
+  std::set<std::string> there;
+  for (const Pod& pod : children.current) there.insert(pod.name);
+  const auto is_missing = [&](const PodPlan& pod) { return !pod.held_back && !there.contains(pod.name); };
+  // A Secret cannot be looked at, only made. A pod whose Secret somebody deleted would wait for ever.
+  if (!secret_made || std::ranges::any_of(plan.pods, is_missing)) {
+    requests.push_back(create(render_secret(job, plan), "the job's key, made once"));
+    requests.back().in_use = !children.current.empty();
+  }
   if (!has(children.services, plan.service))
     requests.push_back(create(render_service(job, plan), "the pods' names"));
   if (!has(children.config_maps, plan.config_map))
@@ -44,10 +51,8 @@ std::vector<Request> missing_objects(const contract::TrainingJob& job, const Job
   if (!plan.wanted_map.empty() && !has(children.config_maps, plan.wanted_map))
     requests.push_back(create(render_wanted_map(job, plan), "the number of workers that are wanted"));
   const PodDefaults defaults{options.trainer_image, options.pod_defaults};
-  std::set<std::string> there;
-  for (const Pod& pod : children.current) there.insert(pod.name);
   for (const PodPlan& pod : plan.pods) {
-    if (!pod.held_back && !there.contains(pod.name))
+    if (is_missing(pod))
       requests.push_back(create(render_pod(job, plan, pod, defaults), attempt));
   }
   return requests;

@@ -94,6 +94,17 @@ Failure unheard(const Pod& pod, std::int64_t seconds) {
   return failure;
 }
 
+Failure lost_key(std::int64_t attempt) {
+  Failure failure;
+  failure.role = contract::Role::kCoordinator;
+  failure.rank = 0;
+  failure.attempt = attempt;
+  failure.disruption = true;
+  failure.reason = "KeyLost";
+  failure.message = "the Secret with the job's key was deleted; with a new one all pods begin anew";
+  return failure;
+}
+
 std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,
                                               const std::vector<std::string>& handled) {
   std::vector<Failure> failures;
@@ -105,7 +116,8 @@ std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,
 }
 
 Json last_failure_json(const Failure& failure, WallTimeValue now) {
-  Json json = {{"role", contract::role_name(failure.role)}, {"rank", failure.rank}, {"pod", failure.pod}};
+  Json json = {{"role", contract::role_name(failure.role)}, {"rank", failure.rank}};
+  if (!failure.pod.empty()) json["pod"] = failure.pod;
   if (!failure.node.empty()) json["node"] = failure.node;
   json["attempt"] = failure.attempt;
   if (failure.exit_code) json["exitCode"] = *failure.exit_code;
@@ -116,6 +128,7 @@ Json last_failure_json(const Failure& failure, WallTimeValue now) {
 }
 
 std::string describe(const Failure& failure) {
+  if (failure.pod.empty()) return failure.reason + ": " + failure.message;
   std::string text = "pod " + failure.pod + " (";
   text += failure.role == contract::Role::kWorker ? "rank " + std::to_string(failure.rank)
                                                   : contract::role_name(failure.role);

@@ -36,13 +36,16 @@ std::vector<Failure> ended_too_early(const std::vector<Pod>& pods, bool coordina
 // reaches it. With its node lost as well it is nobody's fault.
 Failure unheard(const Pod& pod, std::int64_t seconds);
 
+// All pods of the attempt: their key is no longer the job's. Nobody's fault among them.
+Failure lost_key(std::int64_t attempt);
+
 // Failures of pods that the operator is deleting: only those that had ended before it asked.
 std::vector<Failure> failures_before_deletion(const std::vector<Pod>& pods,
                                               const std::vector<std::string>& handled);
 
 // {"role", "rank", "pod", "node", "attempt", "exitCode", "reason", "message", "time"}
 Json last_failure_json(const Failure& failure, WallTimeValue now);
-// "pod t-worker-2-1 (rank 2, node n1) exited 65: <words>"
+// "pod t-worker-2-1 (rank 2, node n1) exited 65: <words>"; of no pod in particular: "KeyLost: <words>"
 std::string describe(const Failure& failure);
 
 }  // namespace evenkeel::oper

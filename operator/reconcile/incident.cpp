@@ -142,7 +142,8 @@ IncidentResult look_back(Turn& turn) {
 }  // namespace
 
 IncidentResult handle_incident(Turn& turn) {
-  const std::vector<Failure> failures = find_failures(turn);
+  const bool key_lost = turn.observed.key_lost;
+  const std::vector<Failure> failures = key_lost ? std::vector{lost_key(turn.status.attempt)} : find_failures(turn);
   if (failures.empty()) return look_back(turn);
   const Verdict verdict = judge(turn.job.spec.restart, failures);
   if (verdict.action == RestartAction::kRestart) {
@@ -166,7 +167,7 @@ IncidentResult handle_incident(Turn& turn) {
     return IncidentResult::kEnded;
   }
   if (opens) count_incident(turn, verdict);
-  if (turn.replaces_workers()) {
+  if (turn.replaces_workers() && !key_lost) {
     replace(turn, failures, verdict, opens);
   } else {
     restart(turn, failures, verdict);

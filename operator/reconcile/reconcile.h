@@ -33,6 +33,9 @@ struct Observed {
   std::map<std::string, std::string> name_conflicts;  // a stranger holds the name: who
   bool secret_made =
       false;  // POSTed (201 or 409) in this attempt; false only means: POST again, which is harmless
+  // In this attempt the Secret had to be made anew while pods with the old key ran: they and new ones would never
+  // believe each other.
+  bool key_lost = false;
 };
 
 enum class Verb { kCreate, kPatch, kDelete };
@@ -45,6 +48,9 @@ struct Request {
   std::string uid;               // kDelete, kPatch: precondition
   std::string resource_version;  // kDelete: precondition where content decided; else empty
   std::optional<int> grace_seconds;  // kDelete; absent: the object's own
+  // kCreate of the Secret: pods of this attempt hold the key, so that it is there. If it is not, nothing that
+  // follows is done, and the next run is told (Observed::key_lost).
+  bool in_use = false;
   std::string reason;                // for the log
 };
 

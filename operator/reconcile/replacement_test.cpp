@@ -65,12 +65,13 @@ TEST(Replacement, a_failed_worker_is_replaced_alone_and_at_once) {
   EXPECT_EQ(c.phase(), "Restarting");
   EXPECT_EQ(total(c), 1);
   EXPECT_EQ(counted(c), 1);
-  ASSERT_GE(c.log.size(), 4u);
+  ASSERT_GE(c.log.size(), 5u);
   EXPECT_EQ(c.log[0], "status Restarting");
   EXPECT_EQ(c.log[1], "patch Pod t-worker-2-1");
   EXPECT_EQ(c.log[2], "delete Pod t-worker-2-1");
-  EXPECT_EQ(c.log[3], "create Pod t-worker-2-2");
-  EXPECT_EQ(c.count("create"), 1);
+  EXPECT_EQ(c.log[3].rfind("create Secret", 0), 0u) << "whether it is still there";
+  EXPECT_EQ(c.log[4], "create Pod t-worker-2-2");
+  EXPECT_EQ(c.count("create Pod"), 1);
   EXPECT_EQ(c.count("delete"), 1);
   EXPECT_EQ(env_of(c.pod("t-worker-2"), "EVENKEEL_INCARNATION"), "2");
   EXPECT_EQ(env_of(c.pod("t-worker-2"), "RANK"), "2");
@@ -266,6 +267,40 @@ TEST(Replacement, a_successor_that_vanishes_is_not_made_under_the_same_name) {
   EXPECT_EQ(c.broken, kNothingBroken);
 }
 
+// Somebody deletes the Secret of a running job. Old pods and new ones would hold different keys.
+TEST(Replacement, a_lost_key_starts_all_pods_again_once) {
+  for (const char* patch : {"{}", R"({"restart": {"scope": "Job"}})"}) {
+    ClusterFake c = running(patch);
+    const std::set<std::string> before = pod_names(c);
+    c.secret_exists = false;
+    c.settle();
+    EXPECT_EQ(c.phase(), "Running") << "nobody needs it";
+    EXPECT_EQ(c.attempt(), 1);
+    c.exit("t-worker-2", 137).settle().end_deleted().settle();
+    EXPECT_EQ(c.attempt(), 2) << patch;
+    for (const std::string& name : pod_names(c)) EXPECT_FALSE(before.contains(name)) << name;
+    EXPECT_EQ(total(c), 1) << "one incident";
+    c.run_all().settle().join_all();
+    EXPECT_EQ(c.phase(), "Running");
+    EXPECT_EQ(c.broken, kNothingBroken) << patch;
+  }
+}
+
+// A new operator makes sure that the key is there, and says why it has to begin anew.
+TEST(Replacement, a_key_that_a_new_operator_has_to_make_was_lost) {
+  ClusterFake c = running();
+  c.secret_exists = false;
+  c.forget().settle().end_deleted().settle();
+  EXPECT_EQ(c.attempt(), 2);
+  EXPECT_EQ(base::string_at(c.status()["lastFailure"], "reason"), "KeyLost");
+  EXPECT_EQ(counted(c), 0) << "deleted by somebody: a disruption";
+  c.run_all().settle().join_all();
+  EXPECT_EQ(c.phase(), "Running");
+  EXPECT_EQ(c.broken, kNothingBroken);
+  c.forget().settle();
+  EXPECT_EQ(c.attempt(), 2) << "it is there";
+}
+
 TEST(Replacement, a_pod_that_is_never_admitted_is_made_again_more_and_more_slowly) {
   ClusterFake c = running(R"({"restart": {"maxRestarts": 0}})");
   c.exit("t-worker-0", 143);
@@ -288,7 +323,7 @@ TEST(Replacement, a_rank_that_always_fails_ends_the_job_at_the_limit) {
   EXPECT_EQ(c.condition_reason("Failed"), "MaxRestartsExceeded");
   EXPECT_EQ(total(c), 2);
   EXPECT_EQ(c.count("create Pod t-worker-1"), 2);
-  EXPECT_EQ(c.count("create"), 2);
+  EXPECT_EQ(c.count("create Pod"), 2);
   EXPECT_EQ(c.broken, kNothingBroken);
 }
 
@@ -410,7 +445,7 @@ TEST(Replacement, nobody_is_unheard_while_the_coordinator_is_away) {
   ClusterFake c = running();
   c.report->replicas[2].state = "lost";
   c.settle().erase_pod("t-coordinator-0").settle().advance(100).settle();
-  EXPECT_EQ(c.count("create"), 1);
+  EXPECT_EQ(c.count("create Pod"), 1);
   EXPECT_EQ(total(c), 1);
 }
 

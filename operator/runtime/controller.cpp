@@ -88,13 +88,18 @@ RunReport Controller::run(const std::string& key) {
   auto gathered = expected == Expectations::State::kExpired ? gather_live(uid, *object, *memory)
                                                             : gather(uid, std::move(*object), *memory);
   if (!gathered.ok()) return {RunResult::kError, std::nullopt, gathered.error().message, false};
-  count_end(gathered->object, *memory);
+  const std::string name_space = meta(gathered->object, "namespace");
+  count_end(name_space, phase_of(gathered->object), *memory);
   Decision decision = decide(gathered->object, gathered->observed, *memory, key);
   std::optional<base::Duration> requeue_after = decision.requeue_after;
   pace(decision, *memory, requeue_after);
   const bool wrote_status = decision.status.has_value();
   const ActReport act = parts_.actor.carry_out(ref_of(gathered->object), decision, *memory);
-  if (wrote_status && act.status_written) memory->progress_written = now;
+  if (wrote_status && act.status_written) {
+    memory->progress_written = now;
+    // At once: a job that goes right after its end (TTL 0, a user) is never seen as finished.
+    count_end(name_space, base::string_at(*decision.status, "phase"), *memory);
+  }
   return report_of(act, requeue_after);
 }
 
@@ -109,6 +114,7 @@ base::Result<Controller::Gathered> Controller::gather(const std::string& job_uid
   all.observed.name_conflicts = memory.name_conflicts;
   const std::int64_t attempt = base::int_at(base::child(object, "status"), "attempt");
   all.observed.secret_made = memory.secret_attempt == attempt;
+  all.observed.key_lost = memory.key_lost_attempt == attempt;
   all.observed.report = parts_.reports.report(job_uid, attempt);
   all.object = std::move(object);
   return all;
@@ -204,12 +210,12 @@ void Controller::pace(Decision& decision, JobMemory& memory, std::optional<base:
   }
 }
 
-// The counter follows what is persisted: seen unfinished before, stored as finished now.
-void Controller::count_end(const Json& object, JobMemory& memory) {
-  const std::string phase = phase_of(object);
-  const bool was_open = !memory.last_phase.empty() && !terminal(memory.last_phase);
-  if (terminal(phase) && was_open && parts_.on_finished)
-    parts_.on_finished(meta(object, "namespace"), phase == "Succeeded" ? "succeeded" : "failed");
+// The counter follows what is persisted: seen unfinished before, stored as finished now. What is over stays over,
+// also where a cache shows an older state once more.
+void Controller::count_end(const std::string& name_space, const std::string& phase, JobMemory& memory) {
+  if (terminal(memory.last_phase)) return;
+  if (terminal(phase) && !memory.last_phase.empty() && parts_.on_finished)
+    parts_.on_finished(name_space, phase == "Succeeded" ? "succeeded" : "failed");
   memory.last_phase = phase.empty() ? "Pending" : phase;
 }
 

@@ -52,7 +52,7 @@ class Controller {
   Decision decide(const Json& object, const Observed& observed, JobMemory& memory, const std::string& key);
   void pace(Decision& decision, JobMemory& memory, std::optional<base::Duration>& requeue_after);
   void track_coordinator(const contract::TrainingJob& job, const Observed& observed, const std::string& key);
-  void count_end(const Json& object, JobMemory& memory);
+  void count_end(const std::string& name_space, const std::string& phase, JobMemory& memory);
   RunReport gone(const std::string& key);
   RunReport report_of(const ActReport& act, std::optional<base::Duration> requeue_after) const;
 

@@ -184,6 +184,20 @@ TEST_F(ControllerTest, a_job_that_vanishes_while_it_runs_is_counted_as_deleted) 
   EXPECT_EQ(process->finished, std::vector<std::string>{"deleted"});
 }
 
+TEST_F(ControllerTest, a_job_that_is_deleted_right_after_its_end_is_counted_by_its_end) {
+  create_job();
+  ASSERT_GE(settle(), 0);
+  set_pods("Failed", 64);
+  sync();
+  run();
+  ASSERT_EQ(phase(), "Failed");
+  server.objects.erase("trainingjobs/a/t");  // before any run has seen the end
+  sync();
+  run();
+  run();
+  EXPECT_EQ(process->finished, std::vector<std::string>{"failed"});
+}
+
 TEST_F(ControllerTest, hands_off_a_job_that_another_manages_even_if_it_is_invalid) {
   server.put(
       "trainingjobs",
