@@ -2,7 +2,7 @@
 CLUSTER=tools/cluster/cluster
 NAMESPACE=evenkeel-demo
 JOB=fashion-mnist
-CHECKPOINTS=/var/tmp/evenkeel/fashion-mnist-checkpoints
+CHECKPOINTS=/var/tmp/evenkeel/$NAMESPACE/fashion-mnist-checkpoints
 
 kubectl() { "$CLUSTER" kubectl "$@"; }
 
@@ -30,10 +30,10 @@ cluster_ready() {
 # An empty namespace with data and a place for checkpoints: those of an earlier job belong to it.
 namespace_ready() {
   kubectl delete namespace "$NAMESPACE" --ignore-not-found --wait > /dev/null
-  kubectl delete pv fashion-mnist fashion-mnist-checkpoints --ignore-not-found > /dev/null
+  kubectl delete pv "$NAMESPACE-fashion-mnist" "$NAMESPACE-fashion-mnist-checkpoints" --ignore-not-found > /dev/null
   rm -rf "$CHECKPOINTS" && install -d -o 65532 -g 65532 "$CHECKPOINTS"
   kubectl create namespace "$NAMESPACE" > /dev/null
-  kubectl -n "$NAMESPACE" apply -f examples/fashion-mnist-volumes.yaml > /dev/null
+  sed "s/default/$NAMESPACE/" examples/fashion-mnist-volumes.yaml | kubectl -n "$NAMESPACE" apply -f - > /dev/null
 }
 
 demo_cluster() { # MANIFEST
