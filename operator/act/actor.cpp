@@ -102,11 +102,21 @@ ActReport Actor::carry_out(const JobRef& job, const Decision& decision, JobMemor
     report = write_status(job, *decision.status);
     if (report.code != ActCode::kDone) return report;
   }
+  // The status write is the proof that this view of the job is the one of today. Without one, ask.
+  if (!report.status_written && !decision.requests.empty()) {
+    report = confirm(job);
+    if (report.code != ActCode::kDone) return report;
+  }
   if (events_)
     for (const EventNote& note : decision.events) events_->record(job, note);
   drop_notes_of_others(decision, memory);
   const std::int64_t attempt = base::int_at(decision.status ? *decision.status : job.status, "attempt");
   for (const Request& request : decision.requests) {
+    if (request.verb == Verb::kCreate && is_going(job)) {
+      ActReport stopped{ActCode::kConflict, "the job is being deleted: nothing more is created", {}, false};
+      stopped.status_written = report.status_written;
+      return stopped;
+    }
     ActReport one = request.verb == Verb::kCreate  ? create(job, request, attempt, memory)
                     : request.verb == Verb::kPatch ? patch(job, request)
                                                    : remove(job, request);
@@ -160,6 +170,28 @@ ActReport Actor::write_status(const JobRef& job, const Json& status) {
   base::log_warning("the status is too large; a shorter one is written",
                     {{"namespace", job.name_space}, {"trainingjob", job.name}});
   return patch_status(job, shorter_status(status), code);
+}
+
+// A cache may show a job that was made anew long ago, or an earlier state of it: after a restart, a server that lags
+// behind the others. What other hands write beside the status does not matter.
+ActReport Actor::confirm(const JobRef& job) {
+  const ApiReply live = client_.get(trainingjobs(), job.name_space, job.name);
+  if (live.code == ApiCode::kNotFound) return {ActCode::kConflict, "the job is gone", {}, false};
+  if (!live.ok()) return retry("reading the job: " + live.message, live.retry_after);
+  const Json& metadata = base::child(live.object, "metadata");
+  if (base::string_at(metadata, "uid") != job.uid)
+    return {ActCode::kConflict, "the job was made anew", {}, false};
+  if (terminating(live.object)) return {ActCode::kConflict, "the job is being deleted", {}, false};
+  const Json& status = base::child(live.object, "status");
+  if (status.empty() ? !job.status.empty() : status != job.status)
+    return {ActCode::kConflict, "the cache shows an earlier status of the job", {}, false};
+  return {};
+}
+
+// Told by the watch while a long list of creates is under way.
+bool Actor::is_going(const JobRef& job) const {
+  const auto cached = stores_.jobs.get(job.uid);
+  return cached && terminating(*cached);
 }
 
 void Actor::count(const std::string& kind, const std::string& operation, bool ok) const {

@@ -52,6 +52,8 @@ class Actor {
  private:
   ActReport write_status(const JobRef& job, const Json& status);
   ActReport patch_status(const JobRef& job, const Json& status, ApiCode& code);
+  ActReport confirm(const JobRef& job);
+  bool is_going(const JobRef& job) const;
   ActReport create(const JobRef& job, const Request& request, std::int64_t attempt, JobMemory& memory);
   ActReport already_exists(const JobRef& job, const Request& request, JobMemory& memory);
   ActReport patch(const JobRef& job, const Request& request);

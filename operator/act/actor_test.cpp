@@ -28,6 +28,12 @@ class ActorTest : public ::testing::Test {
     job = {"a", "t", "job-1", base::string_at(object["metadata"], "resourceVersion"),
            base::child(object, "status")};
   }
+  // The status as the API server and the cache have it.
+  void store_status(const Json& status) {
+    Json object = server.objects.at("trainingjobs/a/t");
+    object["status"] = status;
+    refresh(server.put("trainingjobs", object));
+  }
   Json child(const std::string& name, const std::string& owner_uid = "job-1") const {
     return Json{
         {"metadata",
@@ -175,7 +181,7 @@ TEST_F(ActorTest, the_secret_gets_a_random_key_and_a_409_means_made_earlier) {
   EXPECT_EQ(memory.secret_attempt, 3);
   memory.secret_attempt.reset();
   decision.status.reset();
-  job.status = Json{{"attempt", 4}};
+  store_status(Json{{"attempt", 4}});
   EXPECT_EQ(act(decision).code, ActCode::kDone);
   EXPECT_EQ(memory.secret_attempt, 4);
   EXPECT_EQ(server.objects.at("secrets/a/t-key-12345678")["data"]["key"].get<std::string>(), key);
@@ -183,7 +189,7 @@ TEST_F(ActorTest, the_secret_gets_a_random_key_and_a_409_means_made_earlier) {
 
 TEST_F(ActorTest, a_secret_that_pods_use_and_that_has_to_be_made_was_lost) {
   Decision decision;
-  job.status = Json{{"attempt", 3}};
+  store_status(Json{{"attempt", 3}});
   Request request = create("Secret", "t-key-12345678");
   request.in_use = true;
   decision.requests = {request, create("Pod", "p1")};

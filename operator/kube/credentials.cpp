@@ -44,7 +44,7 @@ std::string Credentials::read(const Material& material, std::string& last) {
 std::string Credentials::authorization() {
   const std::lock_guard lock(mutex_);
   if (config_.token.empty()) return "";
-  if (token_.empty() || clock_.now() - token_read_ >= kTokenAge) {
+  if (token_.empty() || !token_read_ || clock_.now() - *token_read_ >= kTokenAge) {
     token_ = trimmed(read(config_.token, token_));
     token_read_ = clock_.now();
   }
@@ -53,7 +53,7 @@ std::string Credentials::authorization() {
 
 void Credentials::rejected() {
   const std::lock_guard lock(mutex_);
-  token_read_ = base::MonotonicTime{};
+  token_read_.reset();  // not "long ago": a machine may have been up for less
 }
 
 std::string Credentials::ca_pem() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -59,7 +60,7 @@ class Credentials {
   base::Clock& clock_;
   std::mutex mutex_;
   std::string token_, ca_, certificate_, key_;
-  base::MonotonicTime token_read_{};
+  std::optional<base::MonotonicTime> token_read_;  // nothing: to be read
 };
 
 // Service account of this pod: KUBERNETES_SERVICE_HOST and _PORT (the IP: no DNS is needed) and the mounted

@@ -82,6 +82,7 @@ class ClusterFake {
   std::vector<Json>& list_of(const std::string& kind);
   void remove(const Request& request);
   void wrote();
+  bool is_lost(const Json& pod) const;  // told to go, on a node that is gone
   Observed observe() const;
 
   int writes_left_ = -1;

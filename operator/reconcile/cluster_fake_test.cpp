@@ -93,8 +93,8 @@ Decision ClusterFake::step() {
     log.push_back("status " + phase());
     if (base::dump_json(*decision.status).size() > 256u << 10) broken.push_back("the status is too large");
     wrote();
-    events.insert(events.end(), decision.events.begin(), decision.events.end());
   }
+  events.insert(events.end(), decision.events.begin(), decision.events.end());
   for (const Request& request : decision.requests) {
     if (!apply(request)) break;
     wrote();
@@ -169,7 +169,8 @@ bool ClusterFake::create(const Request& request) {
   if (request.kind == "Pod") {
     object["status"]["phase"] = "Pending";
     for (const Json& other : pods) {
-      if (attempt_of(other) != attempt_of(object)) broken.push_back("two attempts meet: " + key);
+      if (attempt_of(other) != attempt_of(object) && !is_lost(other))
+        broken.push_back("two attempts meet: " + key);
       if (place_of(other) != place_of(object)) continue;
       if (is_live(other)) broken.push_back("two live pods of one rank: " + key);
       if (base::at_path(other, {"metadata", "labels"}).contains(contract::kLabelCurrent))
@@ -281,6 +282,11 @@ ClusterFake& ClusterFake::lose_node_of(const std::string& host_name) {
       Json::array({{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"}}});
   lost_pods.push_back(base::string_at(base::child(object, "metadata"), "uid"));
   return delete_pod(host_name);
+}
+
+bool ClusterFake::is_lost(const Json& pod) const {
+  const std::string uid = base::string_at(base::child(pod, "metadata"), "uid");
+  return deleting(pod) && std::find(lost_pods.begin(), lost_pods.end(), uid) != lost_pods.end();
 }
 
 ClusterFake& ClusterFake::end_deleted() {

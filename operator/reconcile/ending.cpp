@@ -121,6 +121,7 @@ void clean_up(Turn& turn) {
                                   "the job is over", turn.now, turn.wake);
     const bool all = turn.job.spec.pod_policy == PodCleanPolicy::kAll;
     if (all && removal.all_gone()) remove_objects(turn);
+    turn.tell_forced(removal.forced);
     turn.request(std::move(removal.requests));
   }
   remove_job(turn);

@@ -57,8 +57,11 @@ void outrun_newer_pods(Turn& turn) {
 bool clear_older_pods(Turn& turn) {
   Removal removal = remove_pods(turn.children.older, turn.job.spec.restart.terminating_timeout_seconds,
                                 "not of attempt " + std::to_string(turn.status.attempt), turn.now, turn.wake);
-  for (const std::string& pod : removal.forced)
-    turn.event(true, "RankLost", "pod " + pod + " does not end: deleted by force");
+  turn.tell_forced(removal.forced);
+  // Its name is given to a successor, so it must not resolve any more.
+  for (const Pod& pod : removal.passed_by) {
+    if (pod.in_dns) turn.request({hide_pod(pod)});
+  }
   turn.request(std::move(removal.requests));
   if (removal.all_gone()) return true;
   turn.condition(kConditionPodsReady, false, kReasonTerminating,

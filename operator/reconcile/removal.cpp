@@ -1,5 +1,7 @@
 #include "operator/reconcile/removal.h"
 
+#include "contract/labels.h"
+
 namespace evenkeel::oper {
 namespace {
 
@@ -30,6 +32,7 @@ Removal remove_pods(const std::vector<Pod>& pods, int terminating_timeout_second
   Removal removal;
   for (const Pod& pod : pods) {
     const bool lost = pod.node_lost && pod.deleting() && *pod.deletion_time <= now;
+    if (lost) removal.passed_by.push_back(pod);
     if (!lost) removal.blocked_by.push_back(place(pod));
     if (pod.node_lost && pod.deleting() && *pod.deletion_time > now) wake.by(*pod.deletion_time);
     if (!pod.deleting()) {
@@ -48,6 +51,17 @@ Removal remove_pods(const std::vector<Pod>& pods, int terminating_timeout_second
     removal.forced.push_back(place(pod));
   }
   return removal;
+}
+
+Request hide_pod(const Pod& pod) {
+  Request request;
+  request.verb = Verb::kPatch;
+  request.kind = "Pod";
+  request.name = pod.name;
+  request.uid = pod.uid;
+  request.body["metadata"]["labels"][contract::kLabelCurrent] = nullptr;
+  request.reason = "it holds no rank any more";
+  return request;
 }
 
 Request delete_object(const std::string& kind, const Json& object, const std::string& reason) {

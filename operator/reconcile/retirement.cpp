@@ -24,12 +24,6 @@ Request patch(const std::string& kind, const std::string& name, const std::strin
   return request;
 }
 
-Request hide(const Pod& pod) {
-  Json body;
-  body["metadata"]["labels"][contract::kLabelCurrent] = nullptr;
-  return patch("Pod", pod.name, pod.uid, std::move(body), "it holds no rank any more");
-}
-
 // A worker beyond the wanted number takes part until the coordinator, who has read that number, lists it no
 // more.
 bool is_member(const Turn& turn, const Pod& pod) {
@@ -60,12 +54,11 @@ std::vector<Request> retire_pods(Turn& turn) {
   }
   std::vector<Request> requests;
   for (const Pod& pod : leaving) {
-    if (pod.in_dns) requests.push_back(hide(pod));
+    if (pod.in_dns) requests.push_back(hide_pod(pod));
   }
   Removal removal = remove_pods(leaving, turn.job.spec.restart.terminating_timeout_seconds,
                                 "it holds no rank any more", turn.now, turn.wake);
-  for (const std::string& pod : removal.forced)
-    turn.event(true, "RankLost", "pod " + pod + " does not end: deleted by force");
+  turn.tell_forced(removal.forced);
   std::ranges::move(removal.requests, std::back_inserter(requests));
   return requests;
 }

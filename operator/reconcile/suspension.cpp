@@ -39,6 +39,7 @@ void suspend(Turn& turn) {
   } else {
     turn.condition(kConditionSuspended, false, "Stopping", "waiting for " + name_some(removal.blocked_by));
   }
+  turn.tell_forced(removal.forced);
   turn.request(std::move(removal.requests));
   turn.because("spec.suspend is true");
 }

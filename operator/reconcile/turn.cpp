@@ -105,6 +105,10 @@ void Turn::event(bool warning, const std::string& reason, const std::string& mes
   decision.events.push_back({warning, reason, fit_text(message)});
 }
 
+void Turn::tell_forced(const std::vector<std::string>& pods) {
+  for (const std::string& pod : pods) event(true, "RankLost", "pod " + pod + " does not end: deleted by force");
+}
+
 void Turn::request(std::vector<Request> more) {
   std::move(more.begin(), more.end(), std::back_inserter(decision.requests));
 }

@@ -41,6 +41,7 @@ struct Turn {
 
   void condition(const char* type, bool is_true, const std::string& reason, const std::string& message);
   void event(bool warning, const std::string& reason, const std::string& message);
+  void tell_forced(const std::vector<std::string>& pods);
   void because(std::string reason) { decision.reasons.push_back(std::move(reason)); }
   void request(std::vector<Request> more);
 

@@ -4,55 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include "base/clock_fake.h"
 #include "contract/labels.h"
-#include "operator/kube/api_server_fake.h"
+#include "operator/runtime/process_fake.h"
 
 namespace evenkeel::oper {
 namespace {
 
 using namespace std::chrono_literals;
 using Failure = FakeApiServer::Failure;
-
-class NoTokens : public TokenSource {
- public:
-  std::string authorization() override { return ""; }
-  void rejected() override {}
-};
-
-// One operator process: everything in it is lost when it is killed.
-struct Process {
-  Process(FakeTransport& transport, TokenSource& tokens, base::FakeClock& clock)
-      : client(transport, tokens, clock),
-        poller(
-            clock,
-            [](const ReportTarget&) -> base::Result<base::HttpResponse> {
-              return base::Error{base::ErrorCode::kUnavailable, "no coordinator"};
-            },
-            [](const std::string&) {}) {
-    for (ObjectStore* store : {&stores.jobs, &stores.pods, &stores.services, &stores.config_maps})
-      store->set_versions_comparable(true);
-    stores.jobs.set_handler([this](const StoreChange& change) {
-      expectations.saw_job(change.uid, [&](const std::string& expected) {
-        return change.resource_version == expected ||
-               stores.jobs.compare_versions(change.resource_version, expected) > 0;
-      });
-    });
-    for (ObjectStore* store : {&stores.pods, &stores.services, &stores.config_maps})
-      store->set_handler(
-          [this](const StoreChange& change) { expectations.saw(change.uid, change.deleting); });
-  }
-  ApiClient client;
-  Stores stores;
-  Expectations expectations;
-  ReportPoller poller;
-  std::vector<std::string> finished;
-  Actor actor{client, stores, expectations, nullptr};
-  Controller controller{
-      {client, stores, expectations, actor, poller,
-       [this](const std::string&, const std::string& result) { finished.push_back(result); }},
-      ReconcileOptions{"trainer:test", Json::object()}};
-};
 
 class ControllerTest : public ::testing::Test {
  protected:
