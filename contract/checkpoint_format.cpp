@@ -60,6 +60,7 @@ Json to_json(const CheckpointManifest& m) {
           {"files", files}};
   if (!m.owned.empty()) json["owned"] = pieces_json(m.owned);
   if (!m.poison.empty()) json["poison"] = m.poison;
+  if (m.rate_batch > 0) json["rateBatch"] = m.rate_batch;
   return json;
 }
 
@@ -87,6 +88,8 @@ Result<CheckpointManifest> decode_manifest(const Json& json) {
   m.consumed = counts("consumed");
   m.owned = read_pieces(r, "owned");
   m.poison = counts("poison");
+  m.rate_batch = r.number("rateBatch", 0);
+  if (m.rate_batch < 0 || m.rate_batch > static_cast<double>(JsonReader::kMostExact)) r.fail("rateBatch", "out of range");
   // Seeds use all 64 bits; the reader's integers are signed.
   auto unsigned_at = [&r](std::string_view key) -> std::uint64_t {
     const Json& value = r.any(key);

@@ -42,6 +42,7 @@ struct CheckpointManifest {
   std::vector<std::int64_t> consumed;  // per rank, since the job began
   std::vector<Piece> owned = {};         // where ranks own parts of the order: what of `epoch` is left, and whose it is
   std::vector<std::int64_t> poison = {}; // ids of records that could not be read and are skipped for good
+  double rate_batch = 0;                 // samples of a step that the learning rate of `step` was for; 0: not known
   std::uint64_t seed = 0;
   std::uint64_t shuffle_seed = 0;
   std::uint32_t attempt = 0;

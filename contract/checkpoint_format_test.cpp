@@ -16,6 +16,7 @@ CheckpointManifest full() {
   m.consumed = {74, 74};
   m.owned = {{0, 10, 20}, {1, 60, 64}};
   m.poison = {7, 99};
+  m.rate_batch = 40.5;
   m.seed = 18446744073709551615u;
   m.shuffle_seed = 3;
   m.attempt = 4294967295u;
@@ -35,6 +36,16 @@ TEST(CheckpointManifest, comes_back_as_it_was_written) {
   EXPECT_EQ(again->owned, full().owned);
   EXPECT_EQ(again->poison, full().poison);
   EXPECT_EQ(again->seed, 18446744073709551615u);
+}
+
+TEST(CheckpointManifest, a_batch_that_no_rate_is_for_is_refused) {
+  Json json = to_json(full());
+  json["rateBatch"] = -1;
+  const auto refused = decode_manifest(json);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("rateBatch"), std::string::npos) << refused.error().message;
+  json.erase("rateBatch");
+  EXPECT_EQ(decode_manifest(json)->rate_batch, 0);
 }
 
 TEST(CheckpointManifest, without_a_count_of_updates_every_step_was_one) {

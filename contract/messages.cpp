@@ -158,6 +158,7 @@ Json to_json(const CheckpointPosition& m) {
                {"consumed", m.consumed}, {"skipped", m.skipped}};
   if (!m.owned.empty()) json["owned"] = pieces_json(m.owned);
   if (!m.poison.empty()) json["poison"] = m.poison;
+  if (m.rate_batch > 0) json["rateBatch"] = m.rate_batch;
   return json;
 }
 
@@ -172,6 +173,7 @@ CheckpointPosition read_position(JsonReader& r) {
   m.skipped = r.strings("skipped", 1000);
   m.owned = read_pieces(r, "owned");
   m.poison = counts(r, "poison");
+  m.rate_batch = r.number("rateBatch", 0);
   return m;
 }
 }  // namespace

@@ -58,6 +58,7 @@ struct CheckpointPosition {
   std::vector<std::string> skipped;    // folders that did not verify, and why
   std::vector<Piece> owned = {};            // sharding File: what of `epoch` is not committed yet, and whose it is
   std::vector<std::int64_t> poison = {};    // ids of records that could not be read and are skipped from now on
+  double rate_batch = 0;                    // that the learning rate of `step` was for (StepPlan); 0: not known
 };
 
 struct Join {

@@ -71,6 +71,7 @@ TEST(Messages, what_a_rank_owns_and_cannot_read_comes_through) {
   CheckpointPosition position;
   position.owned = {{3, 5, 9}};
   position.poison = {17};
+  position.rate_batch = 40.5;
   EXPECT_EQ(to_json(*decode_checkpoint_position(over_the_wire(to_json(position)))), to_json(position));
   Commit commit;
   commit.work = 12.5;

@@ -54,6 +54,27 @@ equal "two rank 0s: the second was called out" 75 "${twin:-none}"
 equal "another plan: refused" 78 "${stranger:-none}"
 contains "another plan: by name" plan "$(tail -1 "$WORK/stranger.log" 2> /dev/null)"
 
+# 3b. Another program takes the port of a worker that is being replaced (the second time it waits a second), and keeps it.
+manifest taken 3 "$WORK/rows" "$ROWS" "epochs: 100, batchSize: {global: 6}, $plain" 'preflight: {mode: Off}'
+start taken --inject compute=0.004
+thief=
+if PORT=$(coordinator_port) && until_step 20; then
+  kill -9 "$(pid_of 1)"
+  until_step 60
+  port=$(tr '\0' '\n' < "/proc/$(pid_of 1)/environ" | sed -n 's/^EVENKEEL_METRICS_PORT=//p')
+  kill -9 "$(pid_of 1)"
+  openssl s_server -nocert -quiet -accept "127.0.0.1:$port" > "$WORK/thief.log" 2>&1 < /dev/null &
+  thief=$!
+  sleep 0.3
+  kill -0 $thief 2> /dev/null || thief=
+fi
+finish taken
+check "a port that is taken: by another program, all the time" test -n "$thief"
+[ -z "$thief" ] || kill $thief
+equal "a port that is taken: the job ends well" 0 "$STATUS"
+equal "a port that is taken: no sample lost or doubled" 4000 "$(consumed taken)"
+equal "a port that is taken: three starts of that rank are enough" 2 "$(of taken .job.status.restarts.total)"
+
 # 4. A disk that is full while a checkpoint is saved: said by name, bounded, and nothing that looks like a checkpoint.
 if [ "$(id -u)" = 0 ]; then
   mkdir "$WORK/small"

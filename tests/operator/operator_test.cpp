@@ -184,6 +184,41 @@ TEST_F(OperatorTest, a_worker_and_the_coordinator_are_replaced_alone) {
   EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "restarts"}), "countedTowardsMax"), 1);
 }
 
+// Somebody deletes the Secret of a running job. Nobody needs it until a pod is made; then old and new pods would hold
+// different keys, so all begin anew.
+TEST_F(OperatorTest, a_deleted_key_costs_one_restart_when_a_pod_is_replaced) {
+  op_.start();
+  JobUnderTest job(server(), "key", kWorkers);
+  job.create();
+  bring_to_running(job);
+  std::set<std::string> first;
+  for (const std::string& name : job.pod_names()) first.insert(name);
+  const auto lose_key = [&] {
+    for (const std::string& name : job.names(secrets())) server().client().remove(secrets(), job.name_space(), name, {});
+    EXPECT_TRUE(job.names(secrets()).empty());
+  };
+  lose_key();
+  job.end_pod(pod_of(job, "worker", 2), 1, "segmentation fault");
+  ASSERT_TRUE(eventually([&] {
+    job.finish_terminating();
+    return job.attempt() == 2 && has_all_pods(job);
+  })) << job.job().dump(1);
+  for (const std::string& name : job.pod_names()) EXPECT_FALSE(first.contains(name)) << name;
+  EXPECT_EQ(job.names(secrets()).size(), 1u);
+  EXPECT_EQ(base::int_at(base::at_path(job.job(), {"status", "restarts"}), "total"), 1);
+  bring_to_running(job);
+  // A new operator finds out by itself.
+  lose_key();
+  op_.kill();
+  op_.start();
+  ASSERT_TRUE(eventually([&] {
+    job.finish_terminating();
+    return job.attempt() == 3 && has_all_pods(job);
+  })) << job.job().dump(1);
+  EXPECT_EQ(base::string_at(base::at_path(job.job(), {"status", "lastFailure"}), "reason"), "KeyLost");
+  bring_to_running(job);
+}
+
 TEST_F(OperatorTest, a_running_job_is_scaled_up_and_down) {
   op_.start();
   JobUnderTest job(server(), "scales", kWorkers);

@@ -359,6 +359,7 @@ void Coordination::measure_noise(const std::vector<std::optional<contract::Commi
 
 // Steps before this one were of another kind: they say nothing of those that come.
 void Coordination::forget_measurements(std::int64_t before_step) {
+  if (run_window_.ready()) before_change_ = diagnose(run_window_, diagnosis_input(run_window_));
   windows_from_step_ = before_step;
   window_.restart();
   run_window_.restart();

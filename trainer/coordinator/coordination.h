@@ -255,6 +255,7 @@ class Coordination {
   DiagnosisWindow window_;  // the last steps: what is so now
   DiagnosisWindow
       run_window_;  // all steps of the attempt, as far as they are kept: what it was, once it has ended
+  std::optional<Findings> before_change_;  // of run_window_ when it was last forgotten
   std::optional<contract::Preflight> preflight_;
   std::int64_t windows_from_step_ = 0;  // steps before it go into no window
   StragglerRule rule_;

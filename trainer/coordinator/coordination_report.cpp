@@ -41,6 +41,12 @@ const Findings& Coordination::findings() const {
   const DiagnosisWindow& window = ended() ? run_window_ : window_;
   DiagnosisInput input = diagnosis_input(window);
   findings_ = diagnose(window, input);
+  // A job that ends soon after a change: what was found before it is more than nothing.
+  if (ended() && before_change_ && findings_->diagnosis.verdict == contract::Diagnosis().verdict) {
+    findings_ = before_change_;
+    findings_->diagnosis.message += "; as it was before the change at step " + std::to_string(windows_from_step_);
+    return *findings_;
+  }
   const bool measured = input.baseline && input.baseline->source == BaselineSource::kMeasured;
   if (!measured || findings_->diagnosis.losses.fixed_cost.value_or(0) > kSlowerThanNow) return *findings_;
   input.baseline = cost_fit_.baseline(window.mean_samples());

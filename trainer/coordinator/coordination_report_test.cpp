@@ -55,6 +55,25 @@ TEST(CoordinationReport, a_slow_rank_is_relieved_and_the_gain_stands_beside_what
   EXPECT_LT(*report.balance.imbalance_ratio, 0.03);
 }
 
+// The shares are changed in the last steps, and what is left under the new ones is no window.
+TEST(CoordinationReport, a_job_that_ends_soon_after_a_change_says_what_it_was_before) {
+  contract::TrainerConfig config = test_config(4, 256);
+  config.spec.balance_mode = contract::BalanceMode::kRebalance;
+  config.spec.training.epochs.reset();
+  config.spec.training.steps = 40;
+  Story story(config, 256 * 200);
+  story.starts();
+  for (std::int64_t step = 1; step <= 40; ++step) do_step(story, step, 4, step <= 24 ? 1 : 2);
+  EXPECT_EQ(story.report().diagnosis.verdict, "Measuring");
+  for (int r = 0; r < 4; ++r)
+    story.says(r, contract::MessageType::kEvaluated, contract::Evaluated{40, 0, 5.0, 9, 10, 0.1});
+  const contract::JobReport report = story.report();
+  ASSERT_GE(report.balance.rebalances, 1);
+  EXPECT_EQ(report.stage, contract::JobStage::kCompleted);
+  EXPECT_NE(report.diagnosis.verdict, "Measuring") << report.diagnosis.message;
+  EXPECT_NE(report.diagnosis.message.find("; as it was before the change at step "), std::string::npos) << report.diagnosis.message;
+}
+
 TEST(CoordinationReport, the_quota_periods_of_the_heartbeats_name_the_cause) {
   contract::TrainerConfig config = test_config(4, 64);
   Story story(config, 64 * 400);

@@ -77,6 +77,11 @@ base::Status Ledger::restore(const contract::CheckpointPosition& position) {
   committed_ = LedgerPosition{position.step, position.epoch, position.cursor};
   normalise(committed_);
   planned_ = committed_;
+  // A batch that was changed, by a resize or an edit while suspended: the rate goes on from what it was for.
+  if (position.rate_batch > 0) {
+    rate_from_batch_ = std::llround(position.rate_batch);
+    rate_from_step_ = committed_.step;
+  }
   consumed_ = position.consumed;
   if (consumed_.size() < static_cast<std::size_t>(config_.ranks))
     consumed_.resize(static_cast<std::size_t>(config_.ranks), 0);

@@ -241,6 +241,26 @@ TEST(Ledger, a_batch_changed_while_suspended_counts_from_the_position) {
   EXPECT_EQ(ledger.samples(), 200);
 }
 
+// The rate was on its way from 20 to 40 samples a step, and goes on from there instead of jumping.
+TEST(Ledger, a_restored_job_goes_on_with_the_batch_that_its_rate_was_for) {
+  Ledger ledger = make(epochs_config(4000, 2, 40, 2));
+  contract::CheckpointPosition position;
+  position.step = 7;
+  position.cursor = 70;
+  position.consumed = {35, 35};
+  position.rate_batch = 25;
+  ASSERT_TRUE(ledger.restore(position).ok());
+  const auto next = ledger.plan_next(kFence);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->global_batch, 40);
+  EXPECT_NEAR(next->rate_batch, 25 + 15.0 / 100, 1e-9);
+  // Of an older checkpoint nothing is known: the rate is for the batch.
+  Ledger other = make(epochs_config(4000, 2, 40, 2));
+  position.rate_batch = 0;
+  ASSERT_TRUE(other.restore(position).ok());
+  EXPECT_EQ(other.plan_next(kFence)->rate_batch, 40);
+}
+
 TEST(Ledger, restoring_a_finished_job_plans_nothing) {
   Ledger ledger = make(epochs_config(20, 2, 10, 3));
   contract::CheckpointPosition position;

@@ -38,8 +38,7 @@ MonotonicTime now() {
   return base::real_clock().now();
 }
 
-// Free now. Another program may take it before our child does: the child says so and the attempt is made
-// again.
+// Free now. Another program may take it before our child does: the child says so and is started again with another.
 Result<std::vector<std::uint16_t>> free_ports(std::size_t count) {
   std::vector<base::Listener> held;
   std::vector<std::uint16_t> ports;
@@ -80,6 +79,7 @@ class Attempt {
   std::map<std::string, std::string> environment(int rank, std::int64_t incarnation) const;
   Result<base::Subprocess> start_process(int rank, std::int64_t incarnation);
   Status start_child(int rank);
+  void renew_metrics_port(int rank);
   // A child is what would be a pod in a cluster.
   int ranks_of_each() const { return config_.spec.workers.devices_per_replica; }
   int worker_of(int rank) const { return rank < 0 ? -1 : rank / ranks_of_each(); }
@@ -169,6 +169,14 @@ Result<base::Subprocess> Attempt::start_process(int rank, std::int64_t incarnati
   return base::Subprocess::start(process);
 }
 
+// Somebody else may have taken it while nobody listened there, and keeps it for as long as he likes.
+void Attempt::renew_metrics_port(int rank) {
+  if (options_.metrics_port_base) return;  // the user's choice
+  std::uint16_t& port = metrics_ports_[static_cast<std::size_t>(worker_of(rank) + 1)];
+  if (base::Listener::open({kHost, port}).ok()) return;
+  if (const auto other = free_ports(1); other.ok()) port = other->front();
+}
+
 // Incarnations rise over attempts too: the number of the attempt leaves room for replacements.
 Status Attempt::start_child(int rank) {
   const std::int64_t incarnation = std::int64_t{config_.attempt} * kIncarnationsOfAnAttempt;
@@ -252,6 +260,7 @@ void Attempt::start_replacements() {
   for (Child& child : children_) {
     if (!child.start_again_at || now() < *child.start_again_at || stopping_ || killed_) continue;
     child.start_again_at.reset();
+    renew_metrics_port(child.rank);
     Result<base::Subprocess> started = start_process(child.rank, ++child.incarnation);
     if (!started.ok()) {
       gave_up_ = child.name + ": " + started.error().message;

@@ -79,7 +79,7 @@ Result<Restored> load(base::Files& files, const contract::Membership& membership
   const contract::CheckpointManifest& manifest = own.newest->manifest;
   // Without state the optimizer begins anew, and so does the count that its bias correction goes by.
   replica.set_optimizer_steps(restored.optimizer == OptimizerRestored::kYes ? manifest.optimizer_steps : 0);
-  replica.set_rate_batch(0);
+  replica.set_rate_batch(manifest.rate_batch);
   restored.position = {manifest.step,     manifest.epoch, manifest.cursor,
                        manifest.consumed, manifest.owned, manifest.poison};
   return restored;
@@ -126,13 +126,14 @@ contract::CheckpointPosition to_message(const CheckpointSearch& search) {
   message.consumed = manifest.consumed;
   message.owned = manifest.owned;
   message.poison = manifest.poison;
+  message.rate_batch = manifest.rate_batch;
   message.manifest_hash = search.newest->manifest_hash;
   return message;
 }
 
-contract::CheckpointPosition to_message(const JobPosition& position) {
+contract::CheckpointPosition to_message(const JobPosition& position, double rate_batch) {
   return {position.step, position.epoch, position.cursor, "", position.consumed, {}, position.owned,
-          position.poison};
+          position.poison, rate_batch};
 }
 
 Result<Restored> restore_state(base::Files& files, const contract::Membership& membership,
@@ -172,6 +173,7 @@ contract::CheckpointManifest make_manifest(const CheckpointIdentity& identity, c
   manifest.consumed = position.consumed;
   manifest.owned = position.owned;
   manifest.poison = position.poison;
+  manifest.rate_batch = replica.rate_batch();
   manifest.optimizer_steps = replica.optimizer_steps();
   manifest.seed = replica.spec().training.seed;
   manifest.shuffle_seed = replica.spec().dataset.shuffle_seed;

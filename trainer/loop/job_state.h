@@ -34,7 +34,8 @@ void advance(JobPosition& position, const contract::StepPlan& plan, std::int64_t
 // What a rank says of its newest checkpoint when it joins.
 contract::CheckpointPosition to_message(const CheckpointSearch& search);
 
-contract::CheckpointPosition to_message(const JobPosition& position);
+// What it holds in memory.
+contract::CheckpointPosition to_message(const JobPosition& position, double rate_batch);
 
 struct Restored {
   JobPosition position;

@@ -115,7 +115,7 @@ inline std::vector<contract::StepPlan> plans_of(const contract::TrainingJobSpec&
   auto ledger = Ledger::make(config);
   EXPECT_TRUE(ledger.ok());
   if (from.step > 0) {
-    EXPECT_TRUE(ledger->restore(to_message(from)).ok());
+    EXPECT_TRUE(ledger->restore(to_message(from, 0)).ok());
     std::vector<int> group;
     for (int rank = 0; rank < spec.ranks(); ++rank) group.push_back(rank);
     ledger->regroup(group);

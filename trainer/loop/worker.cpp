@@ -193,7 +193,7 @@ class Worker {
     server_->set_ready(false);
     client_->close();
     contract::Join join = introduction(*deps_.files, settings_, prepared_, data_address());
-    if (position_known_) join.held = to_message(position_);
+    if (position_known_) join.held = to_message(position_, replica().rate_batch());
     MemberOptions options = member_options();
     options.connect_timeout = kRejoinPatience;
     EVENKEEL_TRY(connect(std::move(options), std::move(join)));
