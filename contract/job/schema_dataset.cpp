@@ -1,5 +1,6 @@
 // spec.dataset: where the samples are, how they are read and in which order.
 #include "contract/job/field_builder.h"
+#include "contract/job/paths.h"
 #include "contract/job/schema_parts.h"
 
 namespace evenkeel::contract {
@@ -76,14 +77,19 @@ FieldRule crop_rule() {
 
 }  // namespace
 
+// A / at the end is forgiven: folders are often written so.
 FieldRule plain_path_rule(const char* name) {
   return {
-      .cel = "!self.startsWith('/etc/evenkeel') && !self.contains('/../') && !self.endsWith('/..')",
-      .message = std::string(name) + " {} must be a plain absolute path outside /etc/evenkeel, without ..",
+      .cel =
+          "!self.contains('//') && !(self + '/').contains('/./') && !(self + '/').contains('/../') && !(self in "
+          "['/etc', '/etc/', '/dev', '/dev/']) && !(self + '/').startsWith('/etc/evenkeel/') && !(self + "
+          "'/').startsWith('/dev/shm/') && !(self + '/').startsWith('/dev/termination-log/')",
+      .message = std::string(name) +
+                 " {} must be a plain absolute path, without //, /./ or /../, and not one that the operator mounts",
       .holds = [](const Json& self, const Json&) {
-        const std::string path = self.get<std::string>();
-        return !path.starts_with("/etc/evenkeel") && path.find("/../") == std::string::npos &&
-               !path.ends_with("/..");
+        std::string path = self.get<std::string>();
+        if (path.ends_with('/')) path.pop_back();
+        return is_plain_path(path) && !is_own_path(path);
       }};
 }
 

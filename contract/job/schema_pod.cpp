@@ -1,11 +1,14 @@
 // What a job may say about its pods: an allow-list. Names that would widen its rights are declared and
 // refused, so that the refusal has a path (the API server would otherwise drop them in silence before any
 // rule sees them).
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <vector>
 
 #include "contract/env.h"
 #include "contract/job/field_builder.h"
+#include "contract/job/paths.h"
 #include "contract/job/quantity.h"
 #include "contract/job/schema_parts.h"
 #include "contract/labels.h"
@@ -14,6 +17,9 @@ namespace evenkeel::contract {
 namespace {
 
 constexpr char kObjectName[] = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
+constexpr std::array<const char*, 3> kProfileAnnotations{"container.apparmor.security.beta.kubernetes.io/",
+                                                         "container.seccomp.security.alpha.kubernetes.io/",
+                                                         "seccomp.security.alpha.kubernetes.io/"};
 constexpr char kQuantity[] =
     "^(([0-9]+([.][0-9]*)?)|([.][0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]{1,2}))?$";
 
@@ -28,6 +34,7 @@ Field forbidden(FieldType type, const char* name) {
   FieldBuilder builder(type, name, "Never allowed.");
   if (type == FieldType::kArray) builder.members_are(object("", "", {}).foreign()).items(0, 16);
   if (type == FieldType::kString) builder.length(0, 253);
+  if (type == FieldType::kInteger) builder.range(0, 65535);
   return builder.forbidden().foreign();
 }
 
@@ -91,6 +98,37 @@ FieldRule own_keys_rule(const char* field) {
           }};
 }
 
+// Older API servers take these for a container's profile, whatever its security context says.
+FieldRule no_profile_rule() {
+  return {.cel =
+              "self.all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/') && "
+              "!k.startsWith('container.seccomp.security.alpha.kubernetes.io/') && "
+              "!k.startsWith('seccomp.security.alpha.kubernetes.io/'))",
+          .message = "annotations: the profiles of AppArmor and seccomp are fixed (RuntimeDefault); take them out",
+          .holds = [](const Json& self, const Json&) {
+            for (const auto& item : self.items()) {
+              for (const char* prefix : kProfileAnnotations) {
+                if (item.key().starts_with(prefix)) return false;
+              }
+            }
+            return true;
+          }};
+}
+
+FieldRule exactly_one_rule(std::vector<std::string> members, const char* what) {
+  std::string asked, named;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    asked += (i == 0 ? "has(self." : ", has(self.") + members[i] + ")";
+    named += (i == 0 ? "" : i + 1 == members.size() ? " or " : ", ") + members[i];
+  }
+  return {.cel = "[" + asked + "].filter(x, x).size() == 1",
+          .message = std::string(what) + " needs exactly one source: " + named,
+          .holds = [members = std::move(members)](const Json& self, const Json&) {
+            return std::ranges::count_if(members, [&](const std::string& name) { return self.contains(name); }) ==
+                   1;
+          }};
+}
+
 Field key_ref(const char* name) {
   return object(name, "", {required_name("name"), text("key", "").required(), boolean("optional", "")});
 }
@@ -101,7 +139,9 @@ Field env_field() {
              {key_ref("configMapKeyRef"), key_ref("secretKeyRef"),
               object("fieldRef", "", {text("apiVersion", ""), text("fieldPath", "").required()}),
               object("resourceFieldRef", "",
-                     {text("containerName", ""), text("resource", "").required(), quantity("divisor")})});
+                     {text("containerName", ""), text("resource", "").required(), quantity("divisor")})})
+                         .rule(exactly_one_rule({"configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef"},
+                                                "valueFrom"));
   Field item = object("", "",
                       {text("name", "").pattern("^[A-Za-z_][A-Za-z0-9_]*$").length(1, 128).required(),
                        text("value", "").length(0, 32768), value_from})
@@ -115,10 +155,22 @@ Field env_field() {
       .foreign();
 }
 
+FieldRule prefix_rule() {
+  return {.cel =
+              "!has(self.prefix) || !(self.prefix.startsWith('EVENKEEL_') || self.prefix.startsWith('PET_'))",
+          .message = "prefix {prefix}: variables of that name are set by the operator; choose another",
+          .holds = [](const Json& self, const Json&) {
+            const std::string prefix = base::string_at(self, "prefix");
+            return !prefix.starts_with("EVENKEEL_") && !prefix.starts_with(kEnvPetPrefix);
+          }};
+}
+
 Field env_from_field() {
   Field config_map = object("configMapRef", "", {required_name("name"), boolean("optional", "")});
   Field secret = object("secretRef", "", {required_name("name"), boolean("optional", "")});
-  Field item = object("", "", {text("prefix", ""), config_map, secret});
+  Field item = object("", "", {text("prefix", ""), config_map, secret})
+                   .rule(exactly_one_rule({"configMapRef", "secretRef"}, "envFrom"))
+                   .rule(prefix_rule());
   return list("envFrom", "Environment variables from ConfigMaps and Secrets of the job's namespace.", item,
               32)
       .foreign();
@@ -135,7 +187,24 @@ Field key_paths() {
 }
 
 Field claim_metadata() {
-  return object("metadata", "", {string_map("labels", "", 64, 63), string_map("annotations", "", 64, 65536)});
+  return object("metadata", "",
+                {string_map("labels", "", 64, 63).rule(own_keys_rule("labels")),
+                 string_map("annotations", "", 64, 65536).rule(own_keys_rule("annotations"))});
+}
+
+// A claim of the job's own namespace. What would take hold of a volume by its name, or reach into another
+// namespace, is refused: whoever may make a job need not be one who may make claims.
+Field claim_spec() {
+  return object("spec", "",
+                {list("accessModes", "",
+                      choice("", "", {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}), 4),
+                 text("storageClassName", ""), text("volumeAttributesClassName", ""),
+                 choice("volumeMode", "", {"Filesystem"}),
+                 object("resources", "", {quantity_map("limits", ""), quantity_map("requests", "")}),
+                 object("dataSource", "",
+                        {text("apiGroup", ""), text("kind", "").required(), required_name("name")}),
+                 forbidden(FieldType::kString, "volumeName"), forbidden(FieldType::kObject, "selector"),
+                 forbidden(FieldType::kObject, "dataSourceRef")});
 }
 
 std::vector<Field> volume_sources() {
@@ -149,7 +218,7 @@ std::vector<Field> volume_sources() {
           .foreign(),
       object("emptyDir", "", {choice("medium", "", {"", "Memory"}), quantity("sizeLimit")}).foreign(),
       object("ephemeral", "",
-             {object("volumeClaimTemplate", "", {claim_metadata(), open_object("spec", "").required()})
+             {object("volumeClaimTemplate", "", {claim_metadata(), FieldBuilder(claim_spec()).required()})
                   .required()})
           .foreign(),
       object("csi", "",
@@ -168,21 +237,7 @@ std::vector<Field> volume_sources() {
 }
 
 FieldRule one_source_rule(const char* what) {
-  return {
-      .cel =
-          "[has(self.persistentVolumeClaim), has(self.configMap), has(self.secret), has(self.emptyDir), "
-          "has(self.ephemeral), has(self.csi)].filter(x, x).size() == 1",
-      .message =
-          std::string(what) +
-          " needs exactly one source: persistentVolumeClaim, configMap, secret, emptyDir, ephemeral or csi",
-      .holds = [](const Json& self, const Json&) {
-        int sources = 0;
-        for (const char* name :
-             {"persistentVolumeClaim", "configMap", "secret", "emptyDir", "ephemeral", "csi"}) {
-          sources += self.contains(name) ? 1 : 0;
-        }
-        return sources == 1;
-      }};
+  return exactly_one_rule({"persistentVolumeClaim", "configMap", "secret", "emptyDir", "ephemeral", "csi"}, what);
 }
 
 Field volumes_field() {
@@ -205,20 +260,32 @@ Field volumes_field() {
 }
 
 Field volume_mounts_field() {
-  FieldRule own_path{.cel =
-                         "!has(self.mountPath) || !(self.mountPath.startsWith('/etc/evenkeel') || "
-                         "self.mountPath == '/dev/shm')",
-                     .message = "mountPath {mountPath} is mounted by the operator; choose another",
-                     .holds = [](const Json& self, const Json&) {
-                       const std::string path = base::string_at(self, "mountPath");
-                       return !path.starts_with("/etc/evenkeel") && path != "/dev/shm";
-                     }};
+  FieldRule own_path{
+      .cel =
+          "!has(self.mountPath) || !(self.mountPath in ['/etc', '/dev'] || (self.mountPath + "
+          "'/').startsWith('/etc/evenkeel/') || (self.mountPath + '/').startsWith('/dev/shm/') || "
+          "(self.mountPath + '/').startsWith('/dev/termination-log/'))",
+      .message = "mountPath {mountPath} is mounted by the operator, or lies above what is; choose another",
+      .holds = [](const Json& self, const Json&) { return !is_own_path(base::string_at(self, "mountPath")); }};
+  FieldRule plain_path{
+      .cel =
+          "!has(self.mountPath) || !((self.mountPath + '/').contains('//') || (self.mountPath + "
+          "'/').contains('/./') || (self.mountPath + '/').contains('/../'))",
+      .message = "mountPath {mountPath} must be a plain absolute path: no //, /./ or /../, and no / at the end",
+      .holds = [](const Json& self, const Json&) { return is_plain_path(base::string_at(self, "mountPath")); }};
+  FieldRule inside{
+      .cel =
+          "!has(self.subPath) || !(self.subPath.startsWith('/') || ('/' + self.subPath + '/').contains('/../'))",
+      .message = "subPath {subPath} must stay inside the volume: a relative path without ..",
+      .holds = [](const Json& self, const Json&) { return is_inside_volume(base::string_at(self, "subPath")); }};
   Field item =
       object("", "",
              {text("name", "").length(1, 63).required(),
               text("mountPath", "").length(2, 512).pattern("^/[^:]+$").required(), boolean("readOnly", ""),
               text("subPath", "").length(0, 512), forbidden(FieldType::kString, "mountPropagation")})
-          .rule(own_path);
+          .rule(own_path)
+          .rule(plain_path)
+          .rule(inside);
   return list("volumeMounts", "Where the volumes appear inside the container.", item, 32)
       .keyed_by("mountPath")
       .foreign();
@@ -271,17 +338,23 @@ Field security_context_field() {
 std::vector<Field> forbidden_fields() {
   std::vector<Field> fields;
   for (const char* name : {"hostNetwork", "hostPID", "hostIPC", "hostUsers", "shareProcessNamespace",
-                           "automountServiceAccountToken", "privileged"}) {
+                           "automountServiceAccountToken", "privileged",
+                           "allowPrivilegeEscalation"}) {
     fields.push_back(forbidden(FieldType::kBoolean, name));
   }
-  for (const char* name : {"nodeName", "hostname", "subdomain", "schedulerName", "restartPolicy"}) {
+  for (const char* name : {"nodeName", "hostname", "subdomain", "schedulerName", "restartPolicy", "serviceAccount",
+                           "dnsPolicy"}) {
     fields.push_back(forbidden(FieldType::kString, name));
   }
   for (const char* name :
-       {"containers", "initContainers", "ephemeralContainers", "hostAliases", "resourceClaims", "ports"}) {
+       {"containers", "initContainers", "ephemeralContainers", "hostAliases", "resourceClaims", "ports",
+        "volumeDevices", "finalizers", "ownerReferences"}) {
     fields.push_back(forbidden(FieldType::kArray, name));
   }
-  fields.push_back(forbidden(FieldType::kObject, "capabilities"));
+  for (const char* name : {"capabilities", "dnsConfig", "lifecycle"}) {
+    fields.push_back(forbidden(FieldType::kObject, name));
+  }
+  fields.push_back(forbidden(FieldType::kInteger, "hostPort"));
   return fields;
 }
 
@@ -308,7 +381,8 @@ Field pod_options_field(const std::string& owner) {
       string_map("annotations",
                  "More annotations for the pods; keys of training.evenkeel.dev/ are the operator's.", 64,
                  65536)
-          .rule(own_keys_rule("annotations")),
+          .rule(own_keys_rule("annotations"))
+          .rule(no_profile_rule()),
       env_field(),
       env_from_field(),
       string_map("nodeSelector", "Labels that a node must have.", 64, 63),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "contract/job/json_same.h"
 #include "operator/reconcile/removal.h"
 #include "operator/render/objects.h"
 #include "operator/render/pod.h"
@@ -27,6 +28,26 @@ Request create(Json body, const std::string& reason) {
   request.body = std::move(body);
   request.reason = reason;
   return request;
+}
+
+// Whether `stored` has all of `wanted`; what the API server adds to an object does not count.
+bool shows(const Json& stored, const Json& wanted) {
+  if (wanted.is_object()) {
+    for (const auto& [name, value] : wanted.items()) {
+      if (!stored.is_object() || !stored.contains(name) || !shows(stored[name], value)) return false;
+    }
+    return true;
+  }
+  if (!wanted.is_array()) return contract::same_json(stored, wanted);
+  if (!stored.is_array() || stored.size() != wanted.size()) return false;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!shows(stored[i], wanted[i])) return false;
+  }
+  return true;
+}
+
+bool is_going(const Json& object) {
+  return !base::string_at(base::child(object, "metadata"), "deletionTimestamp").empty();
 }
 
 }  // namespace
@@ -63,6 +84,34 @@ std::vector<Request> stale_config_maps(const JobPlan& plan, const Children& chil
   for (const Json& object : children.config_maps) {
     if (name_of(object) != plan.config_map && name_of(object) != plan.wanted_map)
       requests.push_back(delete_object("ConfigMap", object, "of an earlier attempt"));
+  }
+  return requests;
+}
+
+std::vector<Request> repaired_service(const contract::TrainingJob& job, const JobPlan& plan,
+                                      const Children& children) {
+  std::vector<Request> requests;
+  const Json wanted = render_service(job, plan)["spec"];
+  for (const Json& service : children.services) {
+    const Json& spec = base::child(service, "spec");
+    const Json& selector = base::child(spec, "selector");
+    if (name_of(service) != plan.service || is_going(service)) continue;
+    if (shows(spec, wanted) && contract::same_json(selector, wanted["selector"])) continue;
+    Request request;
+    request.verb = Verb::kPatch;
+    request.kind = "Service";
+    request.name = plan.service;
+    request.uid = base::string_at(base::child(service, "metadata"), "uid");
+    request.reason = "somebody has edited it";
+    Json& body = request.body["spec"];
+    body = wanted;
+    body.erase("clusterIP");  // can not change
+    if (selector.is_object()) {
+      for (const auto& key : selector.items()) {
+        if (!wanted["selector"].contains(key.key())) body["selector"][key.key()] = nullptr;
+      }
+    }
+    requests.push_back(std::move(request));
   }
   return requests;
 }

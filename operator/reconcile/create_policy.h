@@ -17,4 +17,8 @@ std::vector<Request> missing_objects(const contract::TrainingJob& job, const Job
 // Configurations of earlier attempts: no pod mounts them any more.
 std::vector<Request> stale_config_maps(const JobPlan& plan, const Children& children);
 
+// The Service as it should be, where somebody has edited it: the ranks would not find each other any more.
+std::vector<Request> repaired_service(const contract::TrainingJob& job, const JobPlan& plan,
+                                      const Children& children);
+
 }  // namespace evenkeel::oper

@@ -130,6 +130,7 @@ void create_missing(Turn& turn) {
   }
   turn.request(std::move(missing));
   turn.request(stale_config_maps(turn.plan, turn.children));
+  turn.request(repaired_service(turn.job, turn.plan, turn.children));
   retry_refused_creates(turn);
 }
 

@@ -579,6 +579,31 @@ TEST(Reconcile, a_strangers_pod_is_neither_adopted_nor_deleted) {
   EXPECT_EQ(c.count("delete Pod t-worker-9-1"), 0);
 }
 
+TEST(Reconcile, a_service_that_somebody_edited_is_put_right_and_then_left_alone) {
+  ClusterFake c;
+  c.settle().run_all().settle();
+  EXPECT_EQ(c.count("patch Service"), 0);
+  // What the API server adds is no edit.
+  c.services[0]["spec"]["ipFamilies"] = Json::array({"IPv4"});
+  c.services[0]["spec"]["ports"][0]["appProtocol"] = "http";
+  c.settle();
+  EXPECT_EQ(c.count("patch Service"), 0);
+  const Json good = c.services[0]["spec"]["selector"];
+  c.services[0]["spec"]["selector"] = Json{{"app", "mine"}};
+  c.settle();
+  EXPECT_EQ(c.count("patch Service"), 1);
+  EXPECT_EQ(c.services[0]["spec"]["selector"], good);
+  c.services[0]["spec"]["selector"]["more"] = "x";
+  c.services[0]["spec"]["ports"].erase(0);
+  c.services[0]["spec"]["publishNotReadyAddresses"] = false;
+  c.settle();
+  EXPECT_EQ(c.count("patch Service"), 2);
+  EXPECT_EQ(c.services[0]["spec"]["selector"], good);
+  EXPECT_EQ(c.services[0]["spec"]["ports"].size(), 3u);
+  EXPECT_EQ(c.services[0]["spec"]["publishNotReadyAddresses"], true);
+  EXPECT_TRUE(c.broken.empty());
+}
+
 TEST(Reconcile, a_refused_object_fails_once) {
   Json object = {{"metadata", {{"name", "t"}, {"generation", 3}}}, {"spec", {{"workers", Json::object()}}}};
   const auto now = base::parse_rfc3339("2026-01-01T00:00:00Z").value();

@@ -181,6 +181,9 @@ Json container_of(const contract::TrainingJob& job, const JobPlan& plan, const P
                   const PodDefaults& defaults, const Json& options, const Storage& storage) {
   Json container = {{"name", contract::kContainerName}};
   container["image"] = job.spec.workers.image.empty() ? defaults.image : job.spec.workers.image;
+  // The chart's policy is for the chart's image; what a job names is pulled as Kubernetes does it.
+  const std::string pull = base::string_at(defaults.pod_options, "imagePullPolicy");
+  if (job.spec.workers.image.empty() && !pull.empty()) container["imagePullPolicy"] = pull;
   container["args"] = Json::array({command_of(plan, pod)});
   container["ports"] = ports_of(job, pod);
   if (options.contains("envFrom")) container["envFrom"] = options["envFrom"];

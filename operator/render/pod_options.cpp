@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "contract/job/paths.h"
 #include "contract/labels.h"
 #include "operator/plan/environment.h"
 
@@ -13,7 +14,23 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-const Names kVolumeSources = {"persistentVolumeClaim", "configMap", "secret", "emptyDir", "ephemeral", "csi"};
+struct VolumeSource {
+  std::string_view name;
+  Names members;
+};
+const std::vector<VolumeSource> kVolumeSources = {
+    {"persistentVolumeClaim", {"claimName", "readOnly"}},
+    {"configMap", {"name", "items", "defaultMode", "optional"}},
+    {"secret", {"secretName", "items", "defaultMode", "optional"}},
+    {"emptyDir", {"medium", "sizeLimit"}},
+    {"ephemeral", {"volumeClaimTemplate"}},
+    {"csi", {"driver", "readOnly", "fsType", "volumeAttributes", "nodePublishSecretRef"}}};
+const Names kClaimMembers = {"metadata", "spec"};
+// Nothing that takes hold of a volume by its name or reaches into another namespace.
+const Names kClaimSpecMembers = {"accessModes", "storageClassName", "volumeAttributesClassName", "volumeMode",
+                                 "resources",   "dataSource"};
+const Names kEnvFromMembers = {"prefix", "configMapRef", "secretRef"};
+const Names kPullSecretMembers = {"name"};
 const Names kValueSources = {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"};
 const Names kMountMembers = {"name", "mountPath", "readOnly", "subPath"};
 // Annotations by which older API servers loosened a container's profile.
@@ -28,6 +45,20 @@ bool one_of(std::string_view name, const Names& names) {
 bool starts_with_any(std::string_view name, const Names& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+bool has_only(const Json& object, const Names& names) {
+  if (!object.is_object()) return false;
+  for (const auto& member : object.items()) {
+    if (!one_of(member.key(), names)) return false;
+  }
+  return true;
+}
+
+bool are_ids(const Json& list) {
+  return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& id) {
+           return id.is_number_integer() && id.get<std::int64_t>() >= 0;
+         });
 }
 
 // Collects what is allowed and the paths of what is not.
@@ -92,7 +123,7 @@ class Filter {
         const bool user = name == "runAsUser" && id.is_number_integer() && id.get<std::int64_t>() > 0;
         const bool group = (name == "runAsGroup" || name == "fsGroup") && id.is_number_integer() &&
                            id.get<std::int64_t>() >= 0;
-        if (user || group || (name == "supplementalGroups" && id.is_array())) {
+        if (user || group || (name == "supplementalGroups" && are_ids(id))) {
           kept[name] = id;
         } else {
           drop("securityContext." + name);
@@ -136,10 +167,16 @@ bool allowed_annotation(const std::string& name) {
 bool allowed_env(const Json& variable) {
   const std::string name = base::string_at(variable, "name");
   if (name.empty() || is_reserved_variable(name)) return false;
-  for (const auto& member : base::child(variable, "valueFrom").items()) {
-    if (!one_of(member.key(), kValueSources)) return false;
-  }
-  return true;
+  return !variable.contains("valueFrom") || has_only(variable["valueFrom"], kValueSources);
+}
+
+bool allowed_env_from(const Json& source) {
+  const std::string prefix = base::string_at(source, "prefix");
+  return has_only(source, kEnvFromMembers) && !prefix.starts_with("EVENKEEL_") && !prefix.starts_with("PET_");
+}
+
+bool allowed_pull_secret(const Json& secret) {
+  return has_only(secret, kPullSecretMembers);
 }
 
 bool allowed_volume(const Json& volume) {
@@ -151,11 +188,11 @@ bool allowed_volume(const Json& volume) {
 }
 
 bool allowed_mount(const Json& mount) {
-  if (!mount.is_object() || base::string_at(mount, "mountPath").empty()) return false;
-  for (const auto& member : mount.items()) {
-    if (!one_of(member.key(), kMountMembers)) return false;
-  }
-  return !base::string_at(mount, "name").starts_with(kOwnVolumePrefix);
+  if (!has_only(mount, kMountMembers)) return false;
+  const std::string path = base::string_at(mount, "mountPath");
+  return contract::is_plain_path(path) && !contract::is_own_path(path) &&
+         contract::is_inside_volume(base::string_at(mount, "subPath")) &&
+         !base::string_at(mount, "name").starts_with(kOwnVolumePrefix);
 }
 
 void merge_by(const char* member, Json& into, const Json& from) {
@@ -190,8 +227,13 @@ void merge_member(const std::string& key, Json& into, const Json& value) {
 }  // namespace
 
 bool is_allowed_volume_source(const Json& source) {
-  return source.is_object() && source.size() == 1 && one_of(source.begin().key(), kVolumeSources) &&
-         source.begin().value().is_object();
+  if (!source.is_object() || source.size() != 1) return false;
+  const std::string kind = source.begin().key();
+  const auto known = std::ranges::find(kVolumeSources, std::string_view(kind), &VolumeSource::name);
+  if (known == kVolumeSources.end() || !has_only(source.begin().value(), known->members)) return false;
+  if (kind != "ephemeral") return true;
+  const Json& claim = base::at_path(source, {"ephemeral", "volumeClaimTemplate"});
+  return has_only(claim, kClaimMembers) && has_only(base::child(claim, "spec"), kClaimSpecMembers);
 }
 
 Json merge_pod_options(const Json& under, const Json& over) {
@@ -213,11 +255,11 @@ AllowedOptions allowed_pod_options(const Json& options) {
   filter.text_map(options, "annotations", allowed_annotation);
   filter.text_map(options, "nodeSelector", [](const std::string&) { return true; });
   filter.list(options, "env", allowed_env);
-  filter.open_list(options, "envFrom");
+  filter.list(options, "envFrom", allowed_env_from);
   filter.open_object(options, "affinity");
   filter.open_list(options, "tolerations");
   filter.open_list(options, "topologySpreadConstraints");
-  filter.open_list(options, "imagePullSecrets");
+  filter.list(options, "imagePullSecrets", allowed_pull_secret);
   filter.text(options, "priorityClassName");
   filter.text(options, "runtimeClassName");
   filter.text(options, "serviceAccountName");

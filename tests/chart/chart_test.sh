@@ -13,7 +13,7 @@ check "lint --strict with every option" "$helm" lint --strict "$chart" -f "$char
 default=$(render) || not_ok "template with defaults"
 all=$(render -f "$chart/ci/all-options-values.yaml") || not_ok "template with every option"
 
-equal "default: kinds" "ClusterRole ClusterRoleBinding CustomResourceDefinition Deployment ServiceAccount" \
+equal "default: kinds" "ClusterRole ClusterRoleBinding CustomResourceDefinition Deployment ServiceAccount ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding" \
   "$(grep -E '^kind:' <<< "$default" | awk '{print $2}' | sort | tr '\n' ' ' | sed 's/ $//')"
 contains "the CRD outlives the release" "helm.sh/resource-policy: keep" "$default"
 equal "crds.enabled: false leaves it out" 0 "$(render --set crds.enabled=false | grep -c '^kind: CustomResourceDefinition')"
@@ -22,11 +22,17 @@ equal "rbac.create: false" 0 "$(render --set rbac.create=false | grep -cE '^kind
 equal "serviceAccount.create: false" 0 "$(render --set serviceAccount.create=false | grep -c '^kind: ServiceAccount')"
 equal "rbac.scope Namespace: a Role in each namespace" 2 "$(grep -c '^kind: Role$' <<< "$all")"
 check "rbac.scope Namespace without namespaces is refused" bash -c "! $helm template x $chart --set rbac.scope=Namespace"
+equal "admissionPolicy.enabled: false" 0 "$(render --set admissionPolicy.enabled=false | grep -c '^kind: ValidatingAdmissionPolicy')"
+contains "the policy refuses when it cannot be asked" "failurePolicy: Fail" "$default"
+equal "the binding names the policy" 3 "$(grep -cE '^  (name|policyName): evenkeel-service-accounts$' <<< "$default")"
+for word in escalate bind impersonate pods/exec nodes/proxy serviceaccounts/token secrets/; do
+  equal "no right says $word" 0 "$(grep -vE '^ *#' <<< "$default" | grep -A99 '^kind: ClusterRole$' | grep -B99 -m1 '^---' | grep -cwF -- "$word")"
+done
 equal "no right is a wildcard" 0 "$(grep -cE '"\*"|\[\*\]' <<< "$default")"
 equal "every image passes through the registry" 0 "$(grep -E '(image: |--trainer-image=)' <<< "$all" | grep -vc 'sentinel.example/')"
 contains "pull secrets reach the operator" "name: sentinel" "$all"
 contains "pull secrets reach the trainer's pods" '"imagePullSecrets":[{"name":"sentinel"}]' "$all"
-for typo in operater.workers=2 operator.worker=2 image.tags=1 trainer.image.tagg=1 metrics.ports=1 rbac.scopes=x crds.enable=true; do
+for typo in operater.workers=2 operator.worker=2 image.tags=1 trainer.image.tagg=1 metrics.ports=1 rbac.scopes=x crds.enable=true admissionPolicy.enable=true; do
   check "a typo is refused: $typo" bash -c "! $helm template x $chart --set $typo"
 done
 check "global and enabled are allowed at the root" "$helm" template x "$chart" --set global.a=b --set enabled=true

@@ -58,23 +58,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- toJson $out -}}
 {{- end -}}
 
-{{/* Rules of the operator, for a ClusterRole or a Role: the verbs it uses and no other. */}}
+{{/* Rules of the operator, for a ClusterRole or a Role: the verbs it uses and no other (docs/security.md;
+     tests/rights compares them with an audit log). */}}
 {{- define "evenkeel.rules" -}}
 - apiGroups: [training.evenkeel.dev]
   resources: [trainingjobs]
-  verbs: [get, list, watch, delete]
+  verbs: [get, list, watch, delete]    # delete: ttlSecondsAfterFinished
 - apiGroups: [training.evenkeel.dev]
   resources: [trainingjobs/status]
   verbs: [patch]
 - apiGroups: [training.evenkeel.dev]
   resources: [trainingjobs/finalizers]
-  verbs: [update]
+  verbs: [update]    # no request asks for it: some clusters want it of whoever sets blockOwnerDeletion
 - apiGroups: [""]
-  resources: [pods, configmaps]
+  resources: [pods, services, configmaps]
   verbs: [get, list, watch, create, patch, delete]
-- apiGroups: [""]
-  resources: [services]
-  verbs: [get, list, watch, create, delete]
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
