@@ -104,7 +104,8 @@ FieldRule no_profile_rule() {
               "self.all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/') && "
               "!k.startsWith('container.seccomp.security.alpha.kubernetes.io/') && "
               "!k.startsWith('seccomp.security.alpha.kubernetes.io/'))",
-          .message = "annotations: the profiles of AppArmor and seccomp are fixed (RuntimeDefault); take them out",
+          .message =
+              "annotations: the profiles of AppArmor and seccomp are fixed (RuntimeDefault); take them out",
           .holds = [](const Json& self, const Json&) {
             for (const auto& item : self.items()) {
               for (const char* prefix : kProfileAnnotations) {
@@ -124,8 +125,8 @@ FieldRule exactly_one_rule(std::vector<std::string> members, const char* what) {
   return {.cel = "[" + asked + "].filter(x, x).size() == 1",
           .message = std::string(what) + " needs exactly one source: " + named,
           .holds = [members = std::move(members)](const Json& self, const Json&) {
-            return std::ranges::count_if(members, [&](const std::string& name) { return self.contains(name); }) ==
-                   1;
+            return std::ranges::count_if(members,
+                                         [&](const std::string& name) { return self.contains(name); }) == 1;
           }};
 }
 
@@ -140,8 +141,8 @@ Field env_field() {
               object("fieldRef", "", {text("apiVersion", ""), text("fieldPath", "").required()}),
               object("resourceFieldRef", "",
                      {text("containerName", ""), text("resource", "").required(), quantity("divisor")})})
-                         .rule(exactly_one_rule({"configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef"},
-                                                "valueFrom"));
+          .rule(exactly_one_rule({"configMapKeyRef", "secretKeyRef", "fieldRef", "resourceFieldRef"},
+                                 "valueFrom"));
   Field item = object("", "",
                       {text("name", "").pattern("^[A-Za-z_][A-Za-z0-9_]*$").length(1, 128).required(),
                        text("value", "").length(0, 32768), value_from})
@@ -156,13 +157,13 @@ Field env_field() {
 }
 
 FieldRule prefix_rule() {
-  return {.cel =
-              "!has(self.prefix) || !(self.prefix.startsWith('EVENKEEL_') || self.prefix.startsWith('PET_'))",
-          .message = "prefix {prefix}: variables of that name are set by the operator; choose another",
-          .holds = [](const Json& self, const Json&) {
-            const std::string prefix = base::string_at(self, "prefix");
-            return !prefix.starts_with("EVENKEEL_") && !prefix.starts_with(kEnvPetPrefix);
-          }};
+  return {
+      .cel = "!has(self.prefix) || !(self.prefix.startsWith('EVENKEEL_') || self.prefix.startsWith('PET_'))",
+      .message = "prefix {prefix}: variables of that name are set by the operator; choose another",
+      .holds = [](const Json& self, const Json&) {
+        const std::string prefix = base::string_at(self, "prefix");
+        return !prefix.starts_with("EVENKEEL_") && !prefix.starts_with(kEnvPetPrefix);
+      }};
 }
 
 Field env_from_field() {
@@ -195,16 +196,16 @@ Field claim_metadata() {
 // A claim of the job's own namespace. What would take hold of a volume by its name, or reach into another
 // namespace, is refused: whoever may make a job need not be one who may make claims.
 Field claim_spec() {
-  return object("spec", "",
-                {list("accessModes", "",
-                      choice("", "", {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}), 4),
-                 text("storageClassName", ""), text("volumeAttributesClassName", ""),
-                 choice("volumeMode", "", {"Filesystem"}),
-                 object("resources", "", {quantity_map("limits", ""), quantity_map("requests", "")}),
-                 object("dataSource", "",
-                        {text("apiGroup", ""), text("kind", "").required(), required_name("name")}),
-                 forbidden(FieldType::kString, "volumeName"), forbidden(FieldType::kObject, "selector"),
-                 forbidden(FieldType::kObject, "dataSourceRef")});
+  return object(
+      "spec", "",
+      {list("accessModes", "",
+            choice("", "", {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}), 4),
+       text("storageClassName", ""), text("volumeAttributesClassName", ""),
+       choice("volumeMode", "", {"Filesystem"}),
+       object("resources", "", {quantity_map("limits", ""), quantity_map("requests", "")}),
+       object("dataSource", "", {text("apiGroup", ""), text("kind", "").required(), required_name("name")}),
+       forbidden(FieldType::kString, "volumeName"), forbidden(FieldType::kObject, "selector"),
+       forbidden(FieldType::kObject, "dataSourceRef")});
 }
 
 std::vector<Field> volume_sources() {
@@ -237,7 +238,8 @@ std::vector<Field> volume_sources() {
 }
 
 FieldRule one_source_rule(const char* what) {
-  return exactly_one_rule({"persistentVolumeClaim", "configMap", "secret", "emptyDir", "ephemeral", "csi"}, what);
+  return exactly_one_rule({"persistentVolumeClaim", "configMap", "secret", "emptyDir", "ephemeral", "csi"},
+                          what);
 }
 
 Field volumes_field() {
@@ -266,18 +268,25 @@ Field volume_mounts_field() {
           "'/').startsWith('/etc/evenkeel/') || (self.mountPath + '/').startsWith('/dev/shm/') || "
           "(self.mountPath + '/').startsWith('/dev/termination-log/'))",
       .message = "mountPath {mountPath} is mounted by the operator, or lies above what is; choose another",
-      .holds = [](const Json& self, const Json&) { return !is_own_path(base::string_at(self, "mountPath")); }};
+      .holds = [](const Json& self, const Json&) {
+        return !is_own_path(base::string_at(self, "mountPath"));
+      }};
   FieldRule plain_path{
       .cel =
           "!has(self.mountPath) || !((self.mountPath + '/').contains('//') || (self.mountPath + "
           "'/').contains('/./') || (self.mountPath + '/').contains('/../'))",
-      .message = "mountPath {mountPath} must be a plain absolute path: no //, /./ or /../, and no / at the end",
-      .holds = [](const Json& self, const Json&) { return is_plain_path(base::string_at(self, "mountPath")); }};
-  FieldRule inside{
-      .cel =
-          "!has(self.subPath) || !(self.subPath.startsWith('/') || ('/' + self.subPath + '/').contains('/../'))",
-      .message = "subPath {subPath} must stay inside the volume: a relative path without ..",
-      .holds = [](const Json& self, const Json&) { return is_inside_volume(base::string_at(self, "subPath")); }};
+      .message =
+          "mountPath {mountPath} must be a plain absolute path: no //, /./ or /../, and no / at the end",
+      .holds = [](const Json& self, const Json&) {
+        return is_plain_path(base::string_at(self, "mountPath"));
+      }};
+  FieldRule inside{.cel =
+                       "!has(self.subPath) || !(self.subPath.startsWith('/') || ('/' + self.subPath + "
+                       "'/').contains('/../'))",
+                   .message = "subPath {subPath} must stay inside the volume: a relative path without ..",
+                   .holds = [](const Json& self, const Json&) {
+                     return is_inside_volume(base::string_at(self, "subPath"));
+                   }};
   Field item =
       object("", "",
              {text("name", "").length(1, 63).required(),
@@ -338,17 +347,15 @@ Field security_context_field() {
 std::vector<Field> forbidden_fields() {
   std::vector<Field> fields;
   for (const char* name : {"hostNetwork", "hostPID", "hostIPC", "hostUsers", "shareProcessNamespace",
-                           "automountServiceAccountToken", "privileged",
-                           "allowPrivilegeEscalation"}) {
+                           "automountServiceAccountToken", "privileged", "allowPrivilegeEscalation"}) {
     fields.push_back(forbidden(FieldType::kBoolean, name));
   }
-  for (const char* name : {"nodeName", "hostname", "subdomain", "schedulerName", "restartPolicy", "serviceAccount",
-                           "dnsPolicy"}) {
+  for (const char* name : {"nodeName", "hostname", "subdomain", "schedulerName", "restartPolicy",
+                           "serviceAccount", "dnsPolicy"}) {
     fields.push_back(forbidden(FieldType::kString, name));
   }
-  for (const char* name :
-       {"containers", "initContainers", "ephemeralContainers", "hostAliases", "resourceClaims", "ports",
-        "volumeDevices", "finalizers", "ownerReferences"}) {
+  for (const char* name : {"containers", "initContainers", "ephemeralContainers", "hostAliases",
+                           "resourceClaims", "ports", "volumeDevices", "ownerReferences"}) {
     fields.push_back(forbidden(FieldType::kArray, name));
   }
   for (const char* name : {"capabilities", "dnsConfig", "lifecycle"}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "contract/commands.h"
+#include "contract/job/paths.h"
 #include "contract/labels.h"
 #include "operator/plan/environment.h"
 #include "operator/render/metadata.h"
@@ -54,7 +55,7 @@ Json metadata_of(const contract::TrainingJob& job, const JobPlan& plan, const Po
   labels[contract::kLabelIncarnation] = std::to_string(pod.incarnation);
   labels[contract::kLabelCurrent] = "true";
   metadata["labels"] = std::move(labels);
-  if (options.contains("annotations")) metadata["annotations"] = options["annotations"];
+  if (const Json& own = base::child(options, "annotations"); !own.empty()) metadata["annotations"] = own;
   if (has_wanted_file(plan, pod))
     metadata["annotations"][contract::kAnnotationWanted] = std::to_string(plan.workers);
   return metadata;
@@ -99,6 +100,11 @@ struct Storage {
   }
 };
 
+bool may_mount(const Json& source, std::string path) {
+  if (path.ends_with('/')) path.pop_back();
+  return is_allowed_volume_source(source) && contract::is_plain_path(path) && !contract::is_own_path(path);
+}
+
 void add_own(Storage& storage, const contract::TrainingJob& job, const JobPlan& plan, const PodPlan& pod) {
   storage.add(kConfigVolume, {{"configMap", {{"name", plan.config_map}}}}, contract::kConfigMountPath, true);
   storage.add(kKeyVolume, {{"secret", {{"secretName", plan.secret}, {"defaultMode", kKeyMode}}}},
@@ -109,10 +115,10 @@ void add_own(Storage& storage, const contract::TrainingJob& job, const JobPlan& 
   if (pod.role != Role::kWorker) return;  // the coordinator moves no samples and no weights
   storage.add(kSharedMemoryVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", kSharedMemorySize}}}},
               "/dev/shm", false);
-  if (is_allowed_volume_source(job.spec.dataset.volume)) {
+  if (may_mount(job.spec.dataset.volume, job.spec.dataset.path)) {
     storage.add(kDatasetVolume, job.spec.dataset.volume, job.spec.dataset.path, true);
   }
-  if (!job.spec.checkpoint.path.empty() && is_allowed_volume_source(job.spec.checkpoint.volume)) {
+  if (may_mount(job.spec.checkpoint.volume, job.spec.checkpoint.path)) {
     storage.add(kCheckpointVolume, job.spec.checkpoint.volume, job.spec.checkpoint.path, false);
   }
 }
@@ -186,7 +192,7 @@ Json container_of(const contract::TrainingJob& job, const JobPlan& plan, const P
   if (job.spec.workers.image.empty() && !pull.empty()) container["imagePullPolicy"] = pull;
   container["args"] = Json::array({command_of(plan, pod)});
   container["ports"] = ports_of(job, pod);
-  if (options.contains("envFrom")) container["envFrom"] = options["envFrom"];
+  if (const Json& sources = base::child(options, "envFrom"); !sources.empty()) container["envFrom"] = sources;
   container["env"] = env_of(plan, pod, options);
   const Json resources = resources_of(job, pod);
   if (!resources.empty()) container["resources"] = resources;

@@ -27,8 +27,8 @@ const std::vector<VolumeSource> kVolumeSources = {
     {"csi", {"driver", "readOnly", "fsType", "volumeAttributes", "nodePublishSecretRef"}}};
 const Names kClaimMembers = {"metadata", "spec"};
 // Nothing that takes hold of a volume by its name or reaches into another namespace.
-const Names kClaimSpecMembers = {"accessModes", "storageClassName", "volumeAttributesClassName", "volumeMode",
-                                 "resources",   "dataSource"};
+const Names kClaimSpecMembers = {"accessModes", "storageClassName", "volumeAttributesClassName",
+                                 "volumeMode",  "resources",        "dataSource"};
 const Names kEnvFromMembers = {"prefix", "configMapRef", "secretRef"};
 const Names kPullSecretMembers = {"name"};
 const Names kValueSources = {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"};
@@ -167,7 +167,8 @@ bool allowed_annotation(const std::string& name) {
 bool allowed_env(const Json& variable) {
   const std::string name = base::string_at(variable, "name");
   if (name.empty() || is_reserved_variable(name)) return false;
-  return !variable.contains("valueFrom") || has_only(variable["valueFrom"], kValueSources);
+  if (!variable.contains("valueFrom")) return true;
+  return !variable.contains("value") && has_only(variable["valueFrom"], kValueSources);
 }
 
 bool allowed_env_from(const Json& source) {
