@@ -19,12 +19,10 @@ inline bool is_plain_path(std::string_view path) {
 
 // Where the operator mounts something, or a folder above it: a volume there would cover what is ours.
 inline bool is_own_path(std::string_view path) {
-  if (path == "/etc" || path == "/dev") return true;
-  const std::string closed = std::string(path) + "/";
-  for (const char* ours : {"/etc/evenkeel/", "/dev/shm/", "/dev/termination-log/"}) {
-    if (closed.starts_with(ours)) return true;
+  for (const char* ours : {"/etc", "/dev", "/dev/shm", "/dev/termination-log"}) {
+    if (path == ours) return true;
   }
-  return false;
+  return (std::string(path) + "/").starts_with("/etc/evenkeel/");
 }
 
 // A part of a volume: never outside of it.

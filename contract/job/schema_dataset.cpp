@@ -81,13 +81,11 @@ FieldRule crop_rule() {
 FieldRule plain_path_rule(const char* name) {
   return {
       .cel =
-          "!self.contains('//') && !(self + '/').contains('/./') && !(self + '/').contains('/../') && !(self "
-          "in "
-          "['/etc', '/etc/', '/dev', '/dev/']) && !(self + '/').startsWith('/etc/evenkeel/') && !(self + "
-          "'/').startsWith('/dev/shm/') && !(self + '/').startsWith('/dev/termination-log/')",
-      .message =
-          std::string(name) +
-          " {} must be a plain absolute path, without //, /./ or /../, and not one that the operator mounts",
+          "!self.contains('//') && !(self + '/').contains('/./') && !(self + '/').contains('/../') && "
+          "!(self + '/').startsWith('/etc/evenkeel/') && !(self in ['/etc', '/etc/', '/dev', '/dev/', '/dev/shm', "
+          "'/dev/shm/', '/dev/termination-log', '/dev/termination-log/'])",
+      .message = std::string(name) +
+                 " {} must be a plain absolute path, without //, /./ or /../, and not one that the operator mounts",
       .holds = [](const Json& self, const Json&) {
         std::string path = self.get<std::string>();
         if (path.ends_with('/')) path.pop_back();
@@ -121,12 +119,11 @@ Field dataset_field() {
               image_field(),
               group(
                   "sharding", "How samples are dealt to the ranks.",
-                  {choice(
-                       "policy",
-                       "Record deals single samples, File whole files; with Off every rank sees everything, "
-                       "and an epoch is a pass for each rank. Auto takes Record where any record can be read "
-                       "by itself, else File.",
-                       {"Auto", "Record", "File", "Off"})
+                  {choice("policy",
+                          "Record deals single samples, File whole files; with Off every rank sees everything, "
+                          "and an epoch is a pass for each rank. Auto takes Record where any record can be read "
+                          "by itself, else File.",
+                          {"Auto", "Record", "File", "Off"})
                        .defaults("Auto")}),
               group("shuffle", "Order of the samples.",
                     {boolean("enabled", "Whether every epoch has a new order.").defaults(true),

@@ -264,13 +264,10 @@ Field volumes_field() {
 Field volume_mounts_field() {
   FieldRule own_path{
       .cel =
-          "!has(self.mountPath) || !(self.mountPath in ['/etc', '/dev'] || (self.mountPath + "
-          "'/').startsWith('/etc/evenkeel/') || (self.mountPath + '/').startsWith('/dev/shm/') || "
-          "(self.mountPath + '/').startsWith('/dev/termination-log/'))",
+          "!has(self.mountPath) || !(self.mountPath in ['/etc', '/dev', '/dev/shm', '/dev/termination-log'] || "
+          "(self.mountPath + '/').startsWith('/etc/evenkeel/'))",
       .message = "mountPath {mountPath} is mounted by the operator, or lies above what is; choose another",
-      .holds = [](const Json& self, const Json&) {
-        return !is_own_path(base::string_at(self, "mountPath"));
-      }};
+      .holds = [](const Json& self, const Json&) { return !is_own_path(base::string_at(self, "mountPath")); }};
   FieldRule plain_path{
       .cel =
           "!has(self.mountPath) || !((self.mountPath + '/').contains('//') || (self.mountPath + "
