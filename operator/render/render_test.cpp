@@ -277,6 +277,17 @@ TEST(Render, what_was_dropped_is_named) {
   EXPECT_EQ(allowed.options["labels"]["a"], "b");
 }
 
+TEST(Render, the_charts_pull_policy_is_for_the_charts_image) {
+  const PodDefaults defaults{"trainer:9", json(R"({"imagePullPolicy": "Always"})")};
+  contract::TrainingJob job = full_job();
+  EXPECT_FALSE(pod_of(job, "demo-worker-0", defaults)["spec"]["containers"][0].contains("imagePullPolicy"));
+  job.spec.workers.image.clear();
+  const Json pod = pod_of(job, "demo-coordinator-0", defaults);
+  EXPECT_EQ(pod["spec"]["containers"][0]["image"], "trainer:9");
+  EXPECT_EQ(pod["spec"]["containers"][0]["imagePullPolicy"], "Always");
+  EXPECT_FALSE(pod["spec"].contains("imagePullPolicy"));
+}
+
 TEST(Render, the_charts_defaults_lie_under_the_jobs_options) {
   const PodDefaults defaults{
       "trainer:9",
