@@ -156,9 +156,9 @@ equal "rbac.scope Namespace asks for nothing in the cluster" 0 "$(grep -c '^kind
 kubectl apply --server-side -f "$dir/scoped.yaml" >/dev/null
 operator_config scoped-evenkeel "$dir/scoped.kubeconfig"
 start_operator "$dir/scoped.kubeconfig" --namespace scoped
+job other outside '{}'
 job scoped inside '{}'
 within "a job in a watched namespace gets its pods" 60 has_pods scoped inside 3
-job other outside '{}'
 equal "a job elsewhere gets no status" "" "$(kubectl -n other get tjob outside -o 'jsonpath={.status}')"
 stop_operator
 equal "nothing was denied to the scoped operator" "" "$(jq -r 'select(.user.username == "system:serviceaccount:evenkeel-system:scoped-evenkeel" and .responseStatus.code == 403) | "\(.verb) \(.requestURI)"' "$dir/audit.log" | sort -u)"

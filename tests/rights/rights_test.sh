@@ -26,7 +26,7 @@ finish() {
 }
 trap finish EXIT
 
-tools/cluster/apiserver-only start "$dir" --owner $$ --controllers garbage-collector-controller,namespace-controller -- \
+tools/cluster/apiserver-only start "$dir" --owner $$ --controllers garbage-collector-controller -- \
   "--audit-policy-file=$PWD/tests/rights/audit-policy.yaml" --enable-admission-plugins=OwnerReferencesPermissionEnforcement >"$dir/start"
 assets=$(dirname "$(readlink "/proc/$(awk '$1 == "kube-apiserver" {print $2}' "$dir/pids")/exe")")
 helm=$(find "${XDG_CACHE_HOME:-$HOME/.cache}/evenkeel/helm" -name helm -type f 2>/dev/null | sort | tail -1)
