@@ -86,6 +86,31 @@ TEST(Crd, a_rule_guards_every_member_that_may_be_absent) {
   });
 }
 
+// Pruning would drop an unknown name in silence, before any rule sees it.
+TEST(Crd, every_dangerous_name_is_declared_with_a_rule_that_is_false_wherever_a_job_speaks_of_pods) {
+  int places = 0;
+  walk(schema_of(make_crd()), "", [&](const Json& schema, const std::string& path) {
+    if (!path.ends_with(".podOptions") || !schema.contains("properties")) return;
+    ++places;
+    for (const char* name :
+         {"hostNetwork", "hostPID", "hostIPC", "hostUsers", "hostPort", "hostAliases", "nodeName", "containers",
+          "initContainers", "ephemeralContainers", "privileged", "allowPrivilegeEscalation", "capabilities", "ports",
+          "automountServiceAccountToken", "serviceAccount", "schedulerName", "shareProcessNamespace"}) {
+      const Json& rules = base::at_path(schema, {"properties", name, "x-kubernetes-validations"});
+      ASSERT_EQ(rules.size(), 1u) << path << "." << name;
+      EXPECT_EQ(rules[0]["rule"], "false") << path << "." << name;
+      EXPECT_NE(rules[0]["message"].get<std::string>().find(name), std::string::npos) << path;
+    }
+    for (const char* source : {"hostPath", "projected", "downwardAPI", "nfs", "iscsi", "flexVolume", "gitRepo", "image"}) {
+      const Json& rules = base::at_path(schema, {"properties", "volumes", "items", "properties", source,
+                                                 "x-kubernetes-validations"});
+      ASSERT_EQ(rules.size(), 1u) << path << " " << source;
+      EXPECT_EQ(rules[0]["rule"], "false") << path << " " << source;
+    }
+  });
+  EXPECT_EQ(places, 3) << "workers, overrides, coordinator";
+}
+
 TEST(Crd, every_field_that_is_not_built_is_refused_by_the_server_too) {
   walk(schema_of(make_crd()), "", [](const Json& schema, const std::string& path) {
     if (base::string_at(schema, "description").find("not built in this version") == std::string::npos) return;
