@@ -15,8 +15,8 @@ std::string value_list(const std::vector<Json>& values) {
 }  // namespace
 
 FieldBuilder& FieldBuilder::only(std::vector<Json> values) {
-  // An empty list or object says no more than its absence.
-  const bool empty = values.size() == 1 && values[0].is_structured();
+  // An empty list, object or text says no more than its absence.
+  const bool empty = values.size() == 1 && (values[0].is_structured() || values[0] == "");
   field_.unbuilt_reason =
       "is not built in this version; " + (empty ? "leave it out" : "use " + value_list(values));
   field_.built_values = std::move(values);

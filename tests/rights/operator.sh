@@ -42,7 +42,7 @@ every_option='{"workers": {"podOptions": {
   "env": [{"name": "LEVEL", "value": "1"}, {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
   "envFrom": [{"prefix": "P_", "configMapRef": {"name": "c"}}], "imagePullSecrets": [{"name": "pull"}], "serviceAccountName": "trainer",
   "tolerations": [{"key": "k", "operator": "Exists"}],
-  "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+  "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"team": "a"}}}],
   "securityContext": {"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000, "supplementalGroups": [5]},
   "volumes": [{"name": "a", "emptyDir": {"medium": "Memory"}}, {"name": "b", "configMap": {"name": "c"}}, {"name": "d", "secret": {"secretName": "s"}},
     {"name": "e", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "f", "csi": {"driver": "x.example"}},
