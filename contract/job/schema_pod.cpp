@@ -188,9 +188,7 @@ Field key_paths() {
 }
 
 Field claim_metadata() {
-  return object("metadata", "",
-                {string_map("labels", "", 64, 63).rule(own_keys_rule("labels")),
-                 string_map("annotations", "", 64, 65536).rule(own_keys_rule("annotations"))});
+  return object("metadata", "", {string_map("labels", "", 64, 63), string_map("annotations", "", 64, 65536)});
 }
 
 // A claim of the job's own namespace. What would take hold of a volume by its name, or reach into another
@@ -200,8 +198,7 @@ Field claim_spec() {
       "spec", "",
       {list("accessModes", "",
             choice("", "", {"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"}), 4),
-       text("storageClassName", ""), text("volumeAttributesClassName", ""),
-       choice("volumeMode", "", {"Filesystem"}),
+       text("storageClassName", ""), choice("volumeMode", "", {"Filesystem"}),
        object("resources", "", {quantity_map("limits", ""), quantity_map("requests", "")}),
        object("dataSource", "", {text("apiGroup", ""), text("kind", "").required(), required_name("name")}),
        forbidden(FieldType::kString, "volumeName"), forbidden(FieldType::kObject, "selector"),

@@ -127,14 +127,16 @@ TEST(Crd, is_small_enough_for_a_chart_and_the_same_every_time) {
 }
 
 TEST(Yaml, writes_blocks_and_keeps_what_is_small_on_one_line) {
+  const std::string text(180, 'x');
   const Json value = {
       {"a", "word"},
       {"b", "two words"},
       {"on", true},
       {"empty", Json::array()},
       {"small", {{"type", "string"}, {"enum", Json::array({"Off", "x"})}}},
-      {"list", Json::array({"x", 1, Json({{"k", "v"}, {"l", {{"m", {{"n", 1}}}}}}), Json::object()})},
+      {"list", Json::array({"x", 1, Json({{"k", "v"}, {"l", {{"m", {{"n", text}}}}}}), Json::object()})},
       {"map", {{"deep", {{"er", nullptr}}}}},
+      {"long", {{"deep", {{"er", text}}}}},
       {"q", "say \"it\"\n"}};
   EXPECT_EQ(to_yaml(value),
             "a: word\n"
@@ -147,10 +149,17 @@ TEST(Yaml, writes_blocks_and_keeps_what_is_small_on_one_line) {
             "- 1\n"
             "- k: v\n"
             "  l:\n"
-            "    m: {\"n\": 1}\n"
-            "- {}\n"
-            "map:\n"
-            "  deep: {er: null}\n"
+            "    m:\n"
+            "      \"n\": " +
+                text +
+                "\n"
+                "- {}\n"
+                "map: {deep: {er: null}}\n"
+                "long:\n"
+                "  deep:\n"
+                "    er: " +
+                text +
+                "\n"
             "q: \"say \\\"it\\\"\\n\"\n");
 }
 

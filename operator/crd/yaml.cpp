@@ -10,7 +10,7 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kMaxFlow = 120;  // a line that still reads well
+constexpr std::size_t kMaxFlow = 180;  // shorter lines would cost a third of the file in indentation
 
 // Words that some YAML reader takes for something else than text, whatever their case (Off is false in
 // YAML 1.1).
@@ -45,13 +45,9 @@ std::string flow(const Json& value) {
   return value.is_object() ? "{" + out + "}" : "[" + out + "]";
 }
 
-// Small and shallow: one line.
+// Small: one line.
 bool fits_flow(const Json& value) {
-  if (!value.is_structured()) return true;
-  for (const Json& member : value) {
-    if (member.is_structured() && !member.empty() && !(value.is_object() && member.is_array())) return false;
-  }
-  return flow(value).size() <= kMaxFlow;
+  return !value.is_structured() || flow(value).size() <= kMaxFlow;
 }
 
 void write(const Json& value, int indent, std::string* out);

@@ -27,8 +27,8 @@ const std::vector<VolumeSource> kVolumeSources = {
     {"csi", {"driver", "readOnly", "fsType", "volumeAttributes", "nodePublishSecretRef"}}};
 const Names kClaimMembers = {"metadata", "spec"};
 // Nothing that takes hold of a volume by its name or reaches into another namespace.
-const Names kClaimSpecMembers = {"accessModes", "storageClassName", "volumeAttributesClassName",
-                                 "volumeMode",  "resources",        "dataSource"};
+const Names kClaimSpecMembers = {"accessModes", "storageClassName", "volumeMode", "resources",
+                                 "dataSource"};
 const Names kEnvFromMembers = {"prefix", "configMapRef", "secretRef"};
 const Names kPullSecretMembers = {"name"};
 const Names kValueSources = {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"};
