@@ -56,7 +56,8 @@ patch_as dev "" '{"spec": {"workers": {"resources": {"limits": {"cpu": "2"}}}}}'
 patch_as queue "" '{"spec": {"suspend": false}}'; accepted "another controller resumes it" "$code"
 patch_as queue "" '{"spec": {"suspend": true}}'; accepted "and suspends it" "$code"
 patch_as queue "" '{"metadata": {"annotations": {"queue.example/admitted": "yes"}, "finalizers": ["queue.example/done"]}}'; accepted "a finalizer is set" "$code"
-patch_as queue "" '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "0-1-2-3"}]}}'; accepted "an owner is set" "$code"
+owner=$(kubectl -n team create configmap owner -o 'jsonpath={.metadata.uid}')  # one that exists, or the job would be collected
+patch_as queue "" "{\"metadata\": {\"ownerReferences\": [{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"name\": \"owner\", \"uid\": \"$owner\"}]}}"; accepted "an owner is set" "$code"
 patch_as queue "" '{"metadata": {"finalizers": null, "ownerReferences": null}}'; accepted "both are taken away" "$code"
 patch_as queue /status '{"status": {"phase": "Suspended", "attempt": 1, "conditions": [{"type": "Accepted", "status": "True", "reason": "Valid", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}'
 accepted "the status" "$code"
