@@ -26,7 +26,7 @@ finish() {
 }
 trap finish EXIT
 
-tools/cluster/apiserver-only start "$dir" --owner $$ --controllers garbage-collector-controller -- \
+tools/cluster/apiserver-only start "$dir" --owner $$ --controllers garbage-collector-controller,resourcequota-controller -- \
   "--audit-policy-file=$PWD/tests/rights/audit-policy.yaml" --enable-admission-plugins=OwnerReferencesPermissionEnforcement >"$dir/start" ||
   { not_ok "no API server"; finish_tests; exit 1; }
 assets=$(dirname "$(readlink "/proc/$(awk '$1 == "kube-apiserver" {print $2}' "$dir/pids")/exe")")
@@ -60,8 +60,8 @@ accepted() { # TEXT ACTUAL-CODE
   case $2 in 200 | 201) ok "$1" ;; *) not_ok "$1: got $2, $(said | head -c 600)" ;; esac
 }
 
-for namespace in evenkeel-system team other strict broken scoped; do kubectl create namespace "$namespace" >/dev/null; done
-for mode in enforce warn audit; do kubectl label namespace strict broken scoped "pod-security.kubernetes.io/$mode=restricted" >/dev/null; done
+for namespace in evenkeel-system team other strict broken limited scoped; do kubectl create namespace "$namespace" >/dev/null; done
+for mode in enforce warn audit; do kubectl label namespace strict broken limited scoped "pod-security.kubernetes.io/$mode=restricted" >/dev/null; done
 "$helm" template evenkeel charts/evenkeel --namespace evenkeel-system >"$dir/chart.yaml"
 kubectl apply --server-side -f "$dir/chart.yaml" >/dev/null
 kubectl apply --server-side -f tests/rights/users.yaml >/dev/null
