@@ -119,12 +119,12 @@ stop_operator
 kubectl get clusterrole evenkeel -o json | jq '(.rules[] | select(.resources | index("pods")).verbs) -= ["watch"]' | kubectl replace -f - >/dev/null
 start_operator "$dir/operator.kubeconfig" "$dir/chart.yaml"
 job strict blind '{}'
-looked() { jq -c --arg user $account 'select(.user.username == $user and .verb == "get" and .objectRef.resource == "trainingjobs" and .objectRef.name == "blind")' "$dir/audit.log" | grep -q .; }
+looked() { [ -n "$(jq -c --arg user $account 'select(.user.username == $user and .verb == "get" and .objectRef.resource == "trainingjobs" and .objectRef.name == "blind")' "$dir/audit.log")" ]; }
 within "an operator that sees nothing asks" 90 looked
 kubectl apply --server-side --force-conflicts -f "$dir/chart.yaml" >/dev/null
 within "and goes on when it sees again" 90 has_pods strict blind 3
 blind_pods() { kubectl -n strict get pods -l training.evenkeel.dev/job-name=blind -o name | wc -l; }
-denied() { jq -c --arg user $account 'select(.user.username == $user and .annotations["authorization.k8s.io/decision"] == "forbid" and .verb == "watch")' "$dir/audit.log" | grep -q .; }
+denied() { [ -n "$(jq -c --arg user $account 'select(.user.username == $user and .annotations["authorization.k8s.io/decision"] == "forbid" and .verb == "watch")' "$dir/audit.log")" ]; }
 check "the log shows what was denied to it" denied
 equal "without a pod too many" 3 "$(blind_pods)"
 stop_operator
