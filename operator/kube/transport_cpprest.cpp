@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pplx/threadpool.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -234,7 +235,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     http::http_request request(call.method);
     request.set_request_uri(web::uri(server_.base_path + call.target));
     request.headers().add("Accept", "application/json");
-    request.headers().add("User-Agent", "evenkeel-operator/" EVENKEEL_VERSION);
+    // With the process, so that an audit log tells an operator from the one before it.
+    request.headers().add("User-Agent",
+                          "evenkeel-operator/" EVENKEEL_VERSION " (pid " + std::to_string(getpid()) + ")");
     if (!server_.server_name.empty()) request.headers().add("Host", server_.server_name);
     if (!call.authorization.empty()) request.headers().add("Authorization", call.authorization);
     if (!call.body.empty()) request.set_body(call.body, call.content_type);
