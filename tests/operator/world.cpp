@@ -63,12 +63,12 @@ bool eventually(const std::function<bool()>& holds, std::chrono::seconds limit) 
   return true;
 }
 
-ApiServer::ApiServer() {
+ApiServer::ApiServer(const std::string& controllers) {
   std::string pattern = "/tmp/evenkeel-op-XXXXXX";
   folder_ = mkdtemp(pattern.data());
   kubeconfig_ = folder_ / "kubeconfig";
   const int code = run_tool({"start", folder_, "--owner", std::to_string(getpid()), "--controllers",
-                             "garbage-collector-controller"},
+                             controllers},
                             folder_ / "start.log");
   if (code != 0) {
     std::fprintf(stderr, "no API server (%d):\n%s\n", code, slurp(folder_ / "start.log").c_str());

@@ -23,7 +23,8 @@ bool eventually(const std::function<bool()>& holds, std::chrono::seconds limit =
 // etcd and kube-apiserver for the whole test program; ended with it.
 class ApiServer {
  public:
-  ApiServer();
+  // With these controllers of kube-controller-manager.
+  explicit ApiServer(const std::string& controllers = "garbage-collector-controller");
   ~ApiServer();
   ApiClient& client() { return *client_; }
   const std::string& kubeconfig() const { return kubeconfig_; }
