@@ -194,7 +194,13 @@ TEST_F(OperatorTest, a_deleted_key_costs_one_restart_when_a_pod_is_replaced) {
   std::set<std::string> first;
   for (const std::string& name : job.pod_names()) first.insert(name);
   const auto lose_key = [&] {
-    for (const std::string& name : job.names(secrets())) server().client().remove(secrets(), job.name_space(), name, {});
+    for (const std::string& name : job.names(secrets())) {
+      const ApiReply secret = server().client().get(secrets(), job.name_space(), name);
+      EXPECT_TRUE(server()
+                      .client()
+                      .remove(secrets(), job.name_space(), name, {meta_of(secret.object, "uid"), "", std::nullopt})
+                      .ok());
+    }
     EXPECT_TRUE(job.names(secrets()).empty());
   };
   lose_key();
