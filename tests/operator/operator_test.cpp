@@ -34,6 +34,7 @@ class OperatorTest : public ::testing::Test {
   static ApiServer& server() { return *server_; }
 
   void TearDown() override {
+    EXPECT_EQ(server().run().new_violations(op_.running() ? op_.page("/metrics") : ""), "");
     if (HasFailure()) std::printf("operator log:\n%s\n", op_.log().c_str());
   }
 

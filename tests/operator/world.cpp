@@ -84,9 +84,11 @@ ApiServer::ApiServer(const std::string& controllers) {
   transport_ = make_cpprest_transport(*credentials_);
   client_ = std::make_unique<ApiClient>(*transport_, *tokens_, base::real_clock());
   install_crd();
+  run_ = std::make_unique<JudgedRun>(*client_, folder_);
 }
 
 ApiServer::~ApiServer() {
+  run_->stop();
   run_tool({"stop", folder_}, folder_ / "stop.log");
   if (::testing::UnitTest::GetInstance()->Passed())
     std::filesystem::remove_all(folder_);
@@ -131,6 +133,7 @@ void OperatorProcess::start() {
   auto process = base::Subprocess::start(options);
   ASSERT_TRUE(process.ok()) << process.error().message;
   process_ = std::make_unique<base::Subprocess>(std::move(*process));
+  server_.run().add_operator(pid());
   // The port that it says it listens on.
   port_ = 0;
   eventually([&] {

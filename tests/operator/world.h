@@ -14,6 +14,7 @@
 #include "operator/kube/client.h"
 #include "operator/kube/credentials.h"
 #include "operator/kube/transport.h"
+#include "tests/operator/judged_run.h"
 
 namespace evenkeel::oper {
 
@@ -29,6 +30,7 @@ class ApiServer {
   ApiClient& client() { return *client_; }
   const std::string& kubeconfig() const { return kubeconfig_; }
   const std::filesystem::path& folder() const { return folder_; }
+  JudgedRun& run() { return *run_; }
 
  private:
   void install_crd();
@@ -38,6 +40,7 @@ class ApiServer {
   std::unique_ptr<CredentialTokens> tokens_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<ApiClient> client_;
+  std::unique_ptr<JudgedRun> run_;
 };
 
 // `evenkeel-operator run` as a process.
