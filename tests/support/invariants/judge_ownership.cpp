@@ -32,7 +32,8 @@ std::string fault_of_delete(const Call& call, const std::map<std::string, const 
 std::string fault_of_owner(const Change& child) {
   const std::string owner = controller_uid(child.object);
   if (owner.empty()) return "it has no TrainingJob as its controller";
-  return owner == job_uid(child.object) ? "" : "its controller is " + owner + ", its label says " + job_uid(child.object);
+  const std::string labelled = job_uid(child.object);
+  return owner == labelled ? "" : "its controller is " + owner + ", its label says " + labelled;
 }
 
 }  // namespace

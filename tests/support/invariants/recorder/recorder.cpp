@@ -36,7 +36,7 @@ EventRecorder::EventRecorder(ApiClient& client, const std::string& file)
     feeds_.push_back(std::make_unique<Feed>());
     feeds_.back()->resource = std::move(resource);
   }
-  for (auto& feed : feeds_) feed->thread = std::thread([this, &feed = *feed] { follow(feed); });
+  for (auto& one : feeds_) one->thread = std::thread([this, &feed = *one] { follow(feed); });
 }
 
 EventRecorder::~EventRecorder() {
@@ -62,6 +62,10 @@ bool EventRecorder::relist(Feed& feed) {
   ApiReply reply =
       client_.list(feed.resource, {.name_space = "", .label_selector = "", .limit = 0, .continue_token = ""});
   if (!reply.ok()) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    feed.objects.clear();
+  }
   for (Json& item : reply.object["items"]) {
     item["kind"] = feed.resource.kind;  // items of a list do not say it
     write_down(feed, "ADDED", item);
@@ -71,14 +75,15 @@ bool EventRecorder::relist(Feed& feed) {
 }
 
 void EventRecorder::watch(Feed& feed) {
-  auto opening = client_.watch(feed.resource, {.name_space = "", .label_selector = "", .resource_version = feed.version});
+  auto opening = client_.watch(
+      feed.resource, {.name_space = "", .label_selector = "", .resource_version = feed.version});
   if (opening.reply.code == ApiCode::kGone) feed.version.clear();
   if (!opening.reply.ok()) return;
   {
     const std::lock_guard lock(mutex_);
     feed.stream = opening.stream;
   }
-  while (!stopped_ && !feed.version.empty()) {
+  while (!stopped_ && !feed.version.empty()) {  // take_line empties it when it is too old
     const auto line = opening.stream->next_line();
     if (!line.ok()) break;
     take_line(feed, *line);
