@@ -137,6 +137,8 @@ TEST_F(FaultProxyTest, without_a_rule_all_passes_on_one_connection_and_is_logged
   }
   EXPECT_EQ(server_.accepted(), 1);
   EXPECT_EQ(proxy_->count("get", "pods"), 3u);
+  // A line of the log is written when its answer has gone.
+  ASSERT_TRUE(eventually([&] { return proxy_->entries().size() == 3; }));
   EXPECT_EQ(proxy_->entries().back().count.of_kind, 3u);
   EXPECT_EQ(proxy_->entries().back().status, 200);
 }
