@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "operator/kube/line_framer.h"
+#include "operator/kube/openssl_pointers.h"
 
 namespace evenkeel::oper {
 namespace {
@@ -30,14 +31,6 @@ constexpr std::size_t kPieceBytes = 64u << 10;
 constexpr std::chrono::seconds kRequestInactivity{60};
 
 // ---- TLS ----
-
-template <class T, void (*free_function)(T*)>
-struct Freer {
-  void operator()(T* pointer) const { free_function(pointer); }
-};
-using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
-using PrivateKey = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-using Bio = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
 
 std::vector<Certificate> read_certificates(const std::string& pem) {
   std::vector<Certificate> list;

@@ -10,11 +10,7 @@ namespace evenkeel::oper {
 namespace {
 
 using namespace std::chrono_literals;
-using MaybeReply = std::optional<HttpReply>;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 bool makes_pod(const HttpCall& call) {
   return call.method == "POST" && contains(call.target, "/pods?");
 }

@@ -9,11 +9,6 @@ namespace evenkeel::oper {
 namespace {
 
 using namespace std::chrono_literals;
-using MaybeReply = std::optional<HttpReply>;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(OperatorCases, OP_25_stale_cache_doubles_pods) {
   CasesWorld w;

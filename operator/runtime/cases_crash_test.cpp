@@ -9,7 +9,6 @@ namespace evenkeel::oper {
 namespace {
 
 using namespace std::chrono_literals;
-using MaybeReply = std::optional<HttpReply>;
 
 using Scenario = void (*)(CasesWorld&);
 

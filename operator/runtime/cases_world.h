@@ -16,6 +16,12 @@
 
 namespace evenkeel::oper {
 
+using MaybeReply = std::optional<HttpReply>;  // of FakeTransport::intercept: nothing is "as usual"
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 class CasesWorld {
  public:
   using Failure = FakeApiServer::Failure;

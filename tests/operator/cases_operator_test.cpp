@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "tests/operator/judged_run.h"
 #include "tests/operator/world.h"
 
 namespace evenkeel::oper {
@@ -52,6 +53,7 @@ TEST(OperatorCases, OP_30_finalizer_blocks_deletion) {
       op.start();
     }
   }
+  EXPECT_EQ(server.run().new_violations(""), "");
 }
 
 TEST(OperatorCases, OP_51_settings_that_are_not_understood_end_the_start) {

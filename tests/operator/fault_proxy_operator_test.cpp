@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "contract/labels.h"
-#include "tests/operator/world.h"
+#include "tests/operator/server_fixture.h"
 #include "tests/support/fault_proxy/proxy.h"
 #include "tests/support/hollow_node/node.h"
 
@@ -25,14 +25,10 @@ std::string uid_of(const Json& object) {
   return base::string_at(base::child(object, "metadata"), "uid");
 }
 
-class ScriptedTest : public ::testing::Test {
+class ScriptedTest : public ServerFixture {
  protected:
-  static void SetUpTestSuite() { server_ = new ApiServer(); }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-  static ApiServer& server() { return *server_; }
+  void TearDown() override { EXPECT_EQ(server().run().new_violations(""), ""); }
+
   static AccessConfig access() { return *load_kubeconfig(base::real_files(), server().kubeconfig()); }
 
   // All pods where the coordinator's report is expected: at this machine.
@@ -57,10 +53,8 @@ class ScriptedTest : public ::testing::Test {
   }
 
  private:
-  static ApiServer* server_;
   static std::int64_t step_;
 };
-ApiServer* ScriptedTest::server_ = nullptr;
 std::int64_t ScriptedTest::step_ = 0;
 
 TEST_F(ScriptedTest, with_every_reply_to_a_pod_create_lost_each_pod_exists_once) {

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "contract/labels.h"
 #include "operator/kube/transport_cpprest.h"
-#include "tests/operator/world.h"
+#include "tests/operator/server_fixture.h"
 
 namespace evenkeel::oper {
 namespace {
@@ -24,15 +24,8 @@ std::string label(const Json& object, const char* name) {
   return base::string_at(base::at_path(object, {"metadata", "labels"}), name);
 }
 
-class OperatorTest : public ::testing::Test {
+class OperatorTest : public ServerFixture {
  protected:
-  static void SetUpTestSuite() { server_ = new ApiServer(); }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
-  }
-  static ApiServer& server() { return *server_; }
-
   void TearDown() override {
     EXPECT_EQ(server().run().new_violations(op_.running() ? op_.page("/metrics") : ""), "");
     if (HasFailure()) std::printf("operator log:\n%s\n", op_.log().c_str());
@@ -70,11 +63,7 @@ class OperatorTest : public ::testing::Test {
   }
 
   OperatorProcess op_{server()};
-
- private:
-  static ApiServer* server_;
 };
-ApiServer* OperatorTest::server_ = nullptr;
 
 TEST_F(OperatorTest, a_job_gets_its_children_runs_and_succeeds) {
   op_.start();

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 
 #include "base/files.h"
 #include "base/signals.h"
@@ -22,9 +21,12 @@ int fail(const base::Error& error) {
   return 1;
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+constexpr std::size_t kMaxPlanBytes = 1u << 20;
+
+// No path: no plan, "".
+base::Result<std::string> text_of(const std::string& path) {
+  if (path.empty()) return std::string();
+  return base::real_files().read(path, kMaxPlanBytes);
 }
 
 base::Result<FaultPlan> plan_of(const std::string& text) {
@@ -33,13 +35,13 @@ base::Result<FaultPlan> plan_of(const std::string& text) {
   return parse_plan(json);
 }
 
-// A plan that is half written or wrong is said, and the one before stays.
+// A plan that is half written, wrong or away for a moment is said or passed over, and the one before stays.
 void follow(FaultProxy& proxy, const std::string& path, std::string text, const base::StopSignal& stop) {
   while (!stop.wait(base::real_clock().now() + std::chrono::milliseconds(100))) {
     if (path.empty()) continue;
-    std::string now = text_of(path);
-    if (now == text) continue;
-    text = std::move(now);
+    auto now = text_of(path);
+    if (!now.ok() || *now == text) continue;
+    text = std::move(*now);
     auto plan = plan_of(text);
     if (plan.ok())
       proxy.set_plan(std::move(*plan));
@@ -52,15 +54,16 @@ int run(const Flags& flags) {
   const base::StopSignal stop;
   auto access = oper::load_kubeconfig(base::real_files(), flags.kubeconfig);
   if (!access.ok()) return fail(access.error());
-  const std::string text = flags.plan.empty() ? "" : text_of(flags.plan);
-  auto plan = plan_of(text);
+  const auto text = text_of(flags.plan);
+  if (!text.ok()) return fail(text.error());
+  auto plan = plan_of(*text);
   if (!plan.ok()) return fail(plan.error());
   auto proxy = FaultProxy::start(std::move(*access), {flags.port, std::move(*plan), flags.log});
   if (!proxy.ok()) return fail(proxy.error());
   if (!flags.write_kubeconfig.empty()) std::ofstream(flags.write_kubeconfig) << proxy_kubeconfig((*proxy)->port());
   std::printf("{\"port\": %d}\n", (*proxy)->port());
   std::fflush(stdout);
-  follow(**proxy, flags.plan, text, stop);
+  follow(**proxy, flags.plan, *text, stop);
   return 0;
 }
 

@@ -12,16 +12,14 @@
 #include <cerrno>
 #include <span>
 
+#include "operator/kube/openssl_pointers.h"
+
 namespace evenkeel::support {
 namespace {
 
-template <class T, void (*free_function)(T*)>
-struct Freer {
-  void operator()(T* pointer) const { free_function(pointer); }
-};
-using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
-using PrivateKey = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-using Bio = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
+using oper::Bio;
+using oper::Certificate;
+using oper::PrivateKey;
 
 base::Error broken(const std::string& what) {
   std::string reason = "no reason known";

@@ -1,8 +1,6 @@
 // evenkeel-hollow-node: takes the pods of TrainingJobs that no kubelet runs. Until SIGTERM.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include "base/files.h"
 #include "base/signals.h"
@@ -24,9 +22,9 @@ int fail(const base::Error& error) {
 
 base::Result<HollowScript> script_of(const std::string& path) {
   if (path.empty()) return HollowScript{};
-  std::ifstream file(path);
-  if (!file) return base::Error{base::ErrorCode::kNotFound, "cannot read the script '" + path + "'"};
-  EVENKEEL_ASSIGN(const base::Json json, base::parse_json(std::string{std::istreambuf_iterator<char>(file), {}}));
+  constexpr std::size_t kMaxScriptBytes = 1u << 20;
+  EVENKEEL_ASSIGN(const std::string text, base::real_files().read(path, kMaxScriptBytes));
+  EVENKEEL_ASSIGN(const base::Json json, base::parse_json(text));
   return parse_script(json);
 }
 
