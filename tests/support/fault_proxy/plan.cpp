@@ -4,10 +4,13 @@
 #include <array>
 #include <utility>
 
+#include "base/json_reader.h"
+
 namespace evenkeel::support {
 namespace {
 
 using base::Json;
+using base::JsonReader;
 
 constexpr std::array<std::pair<Action, const char*>, 10> kActions{{{Action::kPass, "pass"},
                                                                    {Action::kStatus, "status"},
@@ -64,67 +67,44 @@ void read_object_path(const std::vector<std::string>& segments, RequestFacts& fa
   if (segments.size() > at + 2) facts.kind += "/" + segments[at + 2];
 }
 
-base::Error invalid(std::string message) {
-  return {base::ErrorCode::kInvalidInput, std::move(message)};
+// The names of a table's entries, in its order.
+template <class Table>
+std::vector<std::string_view> names_of(const Table& table) {
+  std::vector<std::string_view> names;
+  for (const auto& [value, name] : table) names.push_back(name);
+  return names;
 }
 
-base::Status check_members(const Json& object, std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return invalid("a plan and its rules are objects");
-  for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return invalid("unknown member '" + key + "' in a plan of faults");
-  return {};
+std::uint64_t count_from(JsonReader& json, std::string_view key, std::uint64_t fallback, std::int64_t least) {
+  return json.has(key) ? static_cast<std::uint64_t>(json.integer(key, least, least, JsonReader::kMostExact)) : fallback;
 }
 
-base::Result<std::uint64_t> count_at(const Json& object, const char* key, std::uint64_t fallback) {
-  if (!object.contains(key)) return fallback;
-  if (!object[key].is_number_unsigned())
-    return invalid(std::string(key) + " must be a whole number from 0 on, not " + object[key].dump());
-  return object[key].get<std::uint64_t>();
-}
-
-base::Result<Fault> parse_fault(const Json& json) {
+Fault read_fault(JsonReader& json) {
   Fault fault;
-  const std::string action = base::string_at(json, "action");
-  const auto* known = std::find_if(kActions.begin(), kActions.end(), [&](const auto& one) { return action == one.second; });
-  if (known == kActions.end()) return invalid("unknown action '" + action + "' in a plan of faults");
-  fault.action = known->first;
-  const std::string when = base::string_at(json, "when", "after");
-  if (when != "before" && when != "after") return invalid("when is 'before' or 'after', not '" + when + "'");
-  fault.when = when == "before" ? When::kBefore : When::kAfter;
-  EVENKEEL_ASSIGN(const std::uint64_t status, count_at(json, "status", 503));
-  if (status < 200 || status > 599) return invalid("status " + std::to_string(status) + " is not from 200 to 599");
-  fault.status = static_cast<int>(status);
-  if (json.contains("retryAfterSeconds")) {
-    EVENKEEL_ASSIGN(const std::uint64_t seconds, count_at(json, "retryAfterSeconds", 0));
-    fault.retry_after_seconds = static_cast<int>(seconds);
-  }
-  fault.body = base::string_at(json, "body");
-  fault.content_type = base::string_at(json, "contentType", fault.content_type);
-  EVENKEEL_ASSIGN(const std::uint64_t ms, count_at(json, "ms", 0));
-  fault.ms = static_cast<std::int64_t>(ms);
-  EVENKEEL_ASSIGN(fault.bytes, count_at(json, "bytes", 1));
-  if (fault.bytes == 0) return invalid("bytes must be at least 1");
-  EVENKEEL_ASSIGN(fault.after_bytes, count_at(json, "afterBytes", 0));
+  fault.action = kActions[static_cast<std::size_t>(json.require("action").one_of("action", names_of(kActions), 0))].first;
+  fault.when = json.one_of("when", {"before", "after"}, 1) == 0 ? When::kBefore : When::kAfter;
+  fault.status = static_cast<int>(json.integer("status", 503, 200, 599));
+  if (json.has("retryAfterSeconds"))
+    fault.retry_after_seconds = static_cast<int>(json.integer("retryAfterSeconds", 0, 0, 86400));
+  fault.body = json.string("body");
+  fault.content_type = json.string("contentType", fault.content_type);
+  fault.ms = json.count("ms");
+  fault.bytes = count_from(json, "bytes", fault.bytes, 1);
+  fault.after_bytes = count_from(json, "afterBytes", 0, 0);
   return fault;
 }
 
-base::Result<FaultRule> parse_rule(const Json& json) {
-  EVENKEEL_TRY(check_members(json, {"verb", "kind", "namespace", "name", "per", "first", "last", "every", "action", "when",
-                                    "status", "retryAfterSeconds", "body", "contentType", "ms", "bytes", "afterBytes"}));
+FaultRule read_rule(JsonReader& json) {
   FaultRule rule;
-  rule.verb = base::string_at(json, "verb");
-  rule.kind = base::string_at(json, "kind");
-  rule.name_space = base::string_at(json, "namespace");
-  rule.name = base::string_at(json, "name");
-  const std::string per = base::string_at(json, "per", "kind");
-  if (per != "kind" && per != "object") return invalid("per is 'kind' or 'object', not '" + per + "'");
-  rule.per_object = per == "object";
-  EVENKEEL_ASSIGN(rule.first, count_at(json, "first", rule.first));
-  EVENKEEL_ASSIGN(rule.last, count_at(json, "last", rule.last));
-  EVENKEEL_ASSIGN(rule.every, count_at(json, "every", rule.every));
-  if (rule.every == 0) return invalid("every must be at least 1");
-  EVENKEEL_ASSIGN(rule.fault, parse_fault(json));
+  rule.verb = json.string("verb");
+  rule.kind = json.string("kind");
+  rule.name_space = json.string("namespace");
+  rule.name = json.string("name");
+  rule.per_object = json.one_of("per", {"kind", "object"}, 0) == 1;
+  rule.first = count_from(json, "first", rule.first, 0);
+  rule.last = count_from(json, "last", rule.last, 0);
+  rule.every = count_from(json, "every", rule.every, 1);
+  rule.fault = read_fault(json);
   return rule;
 }
 
@@ -156,14 +136,10 @@ RequestFacts facts_of(std::string_view method, std::string_view target, std::str
 }
 
 base::Result<FaultPlan> parse_plan(const Json& json) {
-  EVENKEEL_TRY(check_members(json, {"rules"}));
+  JsonReader root(json, "plan");
   FaultPlan plan;
-  if (!json.contains("rules")) return plan;
-  if (!json["rules"].is_array()) return invalid("rules must be a list");
-  for (const Json& one : json["rules"]) {
-    EVENKEEL_ASSIGN(FaultRule rule, parse_rule(one));
-    plan.rules.push_back(std::move(rule));
-  }
+  for (JsonReader& rule : root.array("rules")) plan.rules.push_back(read_rule(rule));
+  EVENKEEL_TRY(root.finish());
   return plan;
 }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/json_reader.h"
 #include "contract/labels.h"
 
 namespace evenkeel::support {
 namespace {
 
 using base::Json;
+using base::JsonReader;
 
 constexpr std::pair<Fate, const char*> kFates[] = {{Fate::kRun, "run"},
                                                    {Fate::kExit, "exit"},
@@ -17,46 +19,25 @@ constexpr std::pair<Fate, const char*> kFates[] = {{Fate::kRun, "run"},
                                                    {Fate::kEvicted, "evicted"},
                                                    {Fate::kNodeLost, "nodeLost"}};
 
-base::Error invalid(std::string message) {
-  return {base::ErrorCode::kInvalidInput, std::move(message)};
+std::optional<std::int64_t> number_at(JsonReader& json, std::string_view key) {
+  return json.has(key) ? std::optional(json.count(key)) : std::nullopt;
 }
 
-base::Status check_members(const Json& object, std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return invalid("a script and its rules are objects");
-  for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return invalid("unknown member '" + key + "' in a script of pods");
-  return {};
-}
-
-base::Result<std::optional<std::int64_t>> number_at(const Json& object, const char* key) {
-  if (!object.contains(key)) return std::optional<std::int64_t>();
-  if (!object[key].is_number_unsigned())
-    return invalid(std::string(key) + " must be a whole number from 0 on, not " + object[key].dump());
-  return std::optional<std::int64_t>(object[key].get<std::int64_t>());
-}
-
-base::Result<HollowRule> parse_rule(const Json& json) {
-  EVENKEEL_TRY(check_members(json, {"namespace", "job", "role", "rank", "attempt", "incarnation", "once", "do", "afterMs",
-                                    "exitCode", "message"}));
+HollowRule read_rule(JsonReader& json) {
+  std::vector<std::string_view> fates;
+  for (const auto& [fate, name] : kFates) fates.push_back(name);
   HollowRule rule;
-  rule.name_space = base::string_at(json, "namespace");
-  rule.job = base::string_at(json, "job");
-  rule.role = base::string_at(json, "role");
-  EVENKEEL_ASSIGN(rule.rank, number_at(json, "rank"));
-  EVENKEEL_ASSIGN(rule.attempt, number_at(json, "attempt"));
-  EVENKEEL_ASSIGN(rule.incarnation, number_at(json, "incarnation"));
-  rule.once = base::bool_at(json, "once");
-  const std::string fate = base::string_at(json, "do");
-  const auto* known = std::find_if(std::begin(kFates), std::end(kFates), [&](const auto& one) { return fate == one.second; });
-  if (known == std::end(kFates)) return invalid("unknown 'do': '" + fate + "' in a script of pods");
-  rule.behaviour.fate = known->first;
-  EVENKEEL_ASSIGN(const auto after_ms, number_at(json, "afterMs"));
-  rule.behaviour.after_ms = after_ms.value_or(0);
-  EVENKEEL_ASSIGN(const auto exit_code, number_at(json, "exitCode"));
-  if (exit_code.value_or(0) > 255) return invalid("exitCode " + std::to_string(*exit_code) + " is over 255");
-  rule.behaviour.exit_code = static_cast<int>(exit_code.value_or(0));
-  rule.behaviour.message = base::string_at(json, "message");
+  rule.name_space = json.string("namespace");
+  rule.job = json.string("job");
+  rule.role = json.string("role");
+  rule.rank = number_at(json, "rank");
+  rule.attempt = number_at(json, "attempt");
+  rule.incarnation = number_at(json, "incarnation");
+  rule.once = json.boolean("once");
+  rule.behaviour.fate = kFates[json.require("do").one_of("do", fates, 0)].first;
+  rule.behaviour.after_ms = json.count("afterMs");
+  rule.behaviour.exit_code = static_cast<int>(json.integer("exitCode", 0, 0, 255));
+  rule.behaviour.message = json.string("message");
   return rule;
 }
 
@@ -133,20 +114,14 @@ Decision decide_running(const PodFacts& pod, const Behaviour& behaviour, const P
 }  // namespace
 
 base::Result<HollowScript> parse_script(const Json& json) {
-  EVENKEEL_TRY(check_members(json, {"startMs", "terminateMs", "bind", "podIP", "rules"}));
+  JsonReader root(json, "script");
   HollowScript script;
-  EVENKEEL_ASSIGN(const auto start_ms, number_at(json, "startMs"));
-  EVENKEEL_ASSIGN(const auto terminate_ms, number_at(json, "terminateMs"));
-  script.start_ms = start_ms.value_or(0);
-  script.terminate_ms = terminate_ms.value_or(0);
-  script.bind = base::bool_at(json, "bind");
-  script.pod_ip = base::string_at(json, "podIP");
-  if (!json.contains("rules")) return script;
-  if (!json["rules"].is_array()) return invalid("rules must be a list");
-  for (const Json& one : json["rules"]) {
-    EVENKEEL_ASSIGN(HollowRule rule, parse_rule(one));
-    script.rules.push_back(std::move(rule));
-  }
+  script.start_ms = root.count("startMs");
+  script.terminate_ms = root.count("terminateMs");
+  script.bind = root.boolean("bind");
+  script.pod_ip = root.string("podIP");
+  for (JsonReader& rule : root.array("rules")) script.rules.push_back(read_rule(rule));
+  EVENKEEL_TRY(root.finish());
   return script;
 }
 

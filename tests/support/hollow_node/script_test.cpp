@@ -126,10 +126,11 @@ TEST(HollowScript, a_pod_is_known_by_its_labels) {
 
 TEST(HollowScript, a_typing_mistake_is_an_error_that_names_it) {
   const std::vector<std::pair<std::string, std::string>> rows = {
-      {R"({"rule": []})", "'rule'"},
+      {R"({"rule": []})", "rule"},
       {R"({"startMs": "5"})", "startMs"},
-      {R"({"rules": [{"do": "exits"}]})", "'exits'"},
-      {R"({"rules": [{"do": "exit", "rang": 3}]})", "'rang'"},
+      {R"({"rules": [{"do": "exit", "role": 1}]})", "role"},
+      {R"({"rules": [{"do": "exits"}]})", "exits"},
+      {R"({"rules": [{"do": "exit", "rang": 3}]})", "rang"},
       {R"({"rules": [{"do": "exit", "exitCode": 256}]})", "256"},
   };
   for (const auto& [text, word] : rows) {
